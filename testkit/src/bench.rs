@@ -226,6 +226,84 @@ impl Bench {
         ]
     }
 
+    /// Writes `env.sh`, `blue.kubeconfig`, `green.kubeconfig` and, if the fixture has a template, `migration.yaml`.
+    pub fn write_files(&self, dir: &Path) -> Result<Vec<PathBuf>> {
+        let mut script =
+            String::from("# . this file: the crossfade binary then finds the bench.\n");
+        for (key, value) in self.env() {
+            match value {
+                Some(value) => script.push_str(&format!("export {key}='{value}'\n")),
+                None => script.push_str(&format!("unset {key}\n")),
+            }
+        }
+        let read = |path: PathBuf| {
+            std::fs::read_to_string(&path).context(|| format!("could not read {}", path.display()))
+        };
+        let mut files = vec![
+            ("env.sh", script),
+            ("blue.kubeconfig", read(self.blue_kubeconfig())?),
+            ("green.kubeconfig", read(self.green_kubeconfig())?),
+        ];
+        if let Some(migration) = self.migration_yaml()? {
+            files.push(("migration.yaml", migration));
+        }
+        let mut written = Vec::new();
+        for (name, text) in files {
+            let path = dir.join(name);
+            std::fs::write(&path, text)
+                .context(|| format!("could not write {}", path.display()))?;
+            written.push(path);
+        }
+        Ok(written)
+    }
+
+    /// The fixture's `migration.yaml.in` with this bench's addresses: each `@NAME@` is one of [`Bench::values`].
+    pub fn migration_yaml(&self) -> Result<Option<String>> {
+        let template = Fixture::shop().dir().join("migration.yaml.in");
+        if !template.is_file() {
+            return Ok(None);
+        }
+        let mut text = std::fs::read_to_string(&template)
+            .context(|| format!("could not read {}", template.display()))?;
+        for (name, value) in self.values() {
+            text = text.replace(&format!("@{name}@"), &value);
+        }
+        match text
+            .split('@')
+            .nth(1)
+            .filter(|n| n.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
+        {
+            Some(unknown) if !unknown.is_empty() => Err(crate::Error::new(format!(
+                "{} asks for @{unknown}@, which the bench does not know",
+                template.display()
+            ))),
+            _ => Ok(Some(text)),
+        }
+    }
+
+    /// What a template may ask for.
+    pub fn values(&self) -> Vec<(&'static str, String)> {
+        let (blue, green) = (&self.databases.blue, &self.databases.green);
+        vec![
+            (
+                "BLUE_KUBECONFIG",
+                self.blue_kubeconfig().display().to_string(),
+            ),
+            (
+                "GREEN_KUBECONFIG",
+                self.green_kubeconfig().display().to_string(),
+            ),
+            ("AWS_ENDPOINT_URL", self.aws_endpoint()),
+            ("ACCOUNT", ACCOUNT.into()),
+            ("REGION", REGION.into()),
+            ("ZONE_ID", self.zone_id.clone().unwrap_or_default()),
+            ("BLUE_DATABASE_URL", blue.superuser_url()),
+            ("GREEN_DATABASE_URL", green.superuser_url()),
+            ("BLUE_DATABASE_PORT", blue.port().to_string()),
+            ("GREEN_DATABASE_PORT", green.port().to_string()),
+        ]
+    }
+
     /// An error that names the server that has ended, if one has.
     pub fn check_alive(&mut self) -> Result<()> {
         self.blue.check_alive()?;

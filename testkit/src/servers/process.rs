@@ -203,6 +203,19 @@ pub fn signal_group(pid: u32, signal: i32) {
     }
 }
 
+/// Sends a signal to one process that is not a child of ours (a bench in another terminal).
+#[allow(unsafe_code)]
+pub fn signal_one(pid: u32, signal: i32) {
+    if let Ok(pid) = i32::try_from(pid)
+        && pid > 1
+    {
+        // SAFETY: as above.
+        unsafe {
+            libc::kill(pid, signal);
+        }
+    }
+}
+
 fn describe(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
