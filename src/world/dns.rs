@@ -31,7 +31,7 @@ pub struct Alias {
 }
 
 /// A record set: everything Route 53 lists about it, nothing dropped.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RecordSet {
     /// Name with the final dot, lower case, `*` unescaped.
