@@ -1,2 +1,5 @@
 //! The bench that crossfade is proven on: real API servers, real ExternalDNS, a strict AWS layer,
 //! DNS, load balancers, traffic. Tests start it themselves; a person starts it with `crossfade-bench up`.
+
+pub mod apps;
+pub mod net;

@@ -1,0 +1,3 @@
+//! The little company's programs: they run as tasks of the bench, each with its own listener.
+
+pub mod http;
