@@ -2,4 +2,5 @@
 //! DNS, load balancers, traffic. Tests start it themselves; a person starts it with `crossfade-bench up`.
 
 pub mod apps;
+pub mod kubelet;
 pub mod net;

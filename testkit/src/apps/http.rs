@@ -85,16 +85,17 @@ where
     F: Future<Output = Response<Full<Bytes>>> + Send + 'static,
 {
     let mut connections = JoinSet::new();
+    let watcher = stopped.clone();
     loop {
         tokio::select! {
-            _ = stopped.wait_for(|stop| *stop) => break,
+            () = told(&mut stopped) => break,
             accepted = listener.accept() => {
                 let Ok((stream, _)) = accepted else {
                     // Out of file descriptors: a pause, not a busy loop.
                     tokio::time::sleep(Duration::from_millis(20)).await;
                     continue;
                 };
-                connections.spawn(connection(stream, handler.clone(), stopped.clone()));
+                connections.spawn(connection(stream, handler.clone(), watcher.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
@@ -126,9 +127,14 @@ where
     tokio::pin!(served);
     tokio::select! {
         _ = served.as_mut() => return,
-        _ = stopped.wait_for(|stop| *stop) => served.as_mut().graceful_shutdown(),
+        () = told(&mut stopped) => served.as_mut().graceful_shutdown(),
     }
     let _ = served.await;
+}
+
+/// Waits for the order to stop (or for the one who could give it to be gone).
+pub async fn told(stopped: &mut watch::Receiver<bool>) {
+    let _ = stopped.wait_for(|stop| *stop).await;
 }
 
 /// A plain text answer.
