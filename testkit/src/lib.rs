@@ -13,3 +13,7 @@ pub mod servers;
 // Room "strict": the AWS layer in front of the emulator, the token webhook, node groups to nodes.
 
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
+pub mod apps;
+pub mod kubelet;
+pub mod lb;
+pub mod net;
