@@ -155,14 +155,12 @@ impl Bench {
         self.dir.path()
     }
 
-    /// Blue's control plane.
-    pub fn blue(&self) -> &ControlPlane {
-        &self.blue
-    }
-
-    /// Green's control plane.
-    pub fn green(&self) -> &ControlPlane {
-        &self.green
+    /// A side's control plane.
+    pub fn control_plane(&self, side: Side) -> &ControlPlane {
+        match side {
+            Side::Blue => &self.blue,
+            Side::Green => &self.green,
+        }
     }
 
     /// kubeconfig for blue, as the person who migrates (cluster-admin, but not `system:masters`); context `shop.test`.
@@ -200,10 +198,7 @@ impl Bench {
 
     /// The audit log of a side's API server.
     pub fn audit_log(&self, side: Side) -> PathBuf {
-        match side {
-            Side::Blue => self.blue.audit_log(),
-            Side::Green => self.green.audit_log(),
-        }
+        self.control_plane(side).audit_log()
     }
 
     /// The environment in which the released binary finds this bench: `None` means the variable must be unset.

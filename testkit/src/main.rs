@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     tracing_subscriber::fmt()
         .with_env_filter(
             tracing_subscriber::EnvFilter::try_from_default_env()
-                .unwrap_or_else(|_| "warn,testkit=info".into()),
+                .unwrap_or_else(|_| "warn,kube_client=off,testkit=info".into()),
         )
         .with_target(false)
         .with_writer(std::io::stderr)
@@ -87,11 +87,7 @@ fn build(names: &[String]) -> Result<()> {
     paths::build(names)?;
     let start = Instant::now();
     paths::ministack()?;
-    println!(
-        "ministack {}: ready in {} s",
-        paths::MINISTACK,
-        start.elapsed().as_secs()
-    );
+    println!("AWS emulator: ready in {} s", start.elapsed().as_secs());
     Ok(())
 }
 

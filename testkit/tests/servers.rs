@@ -10,7 +10,7 @@ use testkit::{Result, TestCa, fixture};
 
 fn init() {
     let _ = tracing_subscriber::fmt()
-        .with_env_filter("info")
+        .with_env_filter("warn,kube_client=off,testkit=info")
         .with_test_writer()
         .try_init();
 }

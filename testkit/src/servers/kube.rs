@@ -87,8 +87,12 @@ rules:
 /// Who may do what on a bench cluster; each has its own token so that the audit log tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum User {
-    /// The bench itself (loading, process kubelet, load balancers): `system:masters`.
+    /// The bench itself (loading, looking): `system:masters`.
     Bench,
+    /// The process kubelet: the pods that are real programs.
+    Kubelet,
+    /// The load balancers' controller, which writes the status of Services and Ingresses.
+    LoadBalancers,
     /// KWOK.
     Kwok,
     /// The person who migrates: an ordinary user, bound to cluster-admin on blue by the fixture.
@@ -100,8 +104,10 @@ pub enum User {
 }
 
 impl User {
-    const ALL: [User; 5] = [
+    const ALL: [User; 7] = [
         User::Bench,
+        User::Kubelet,
+        User::LoadBalancers,
         User::Kwok,
         User::Operator,
         User::ControllerManager,
@@ -112,6 +118,8 @@ impl User {
     pub fn name(self) -> &'static str {
         match self {
             User::Bench => "bench:admin",
+            User::Kubelet => "bench:kubelet",
+            User::LoadBalancers => "bench:load-balancers",
             User::Kwok => "bench:kwok",
             User::Operator => "operator@shop.test",
             User::ControllerManager => "system:kube-controller-manager",
@@ -121,7 +129,7 @@ impl User {
 
     fn group(self) -> &'static str {
         match self {
-            User::Bench | User::Kwok => "system:masters",
+            User::Bench | User::Kubelet | User::LoadBalancers | User::Kwok => "system:masters",
             User::Operator => "shop:operators",
             User::ControllerManager | User::Scheduler => "bench:controllers",
         }
@@ -130,6 +138,8 @@ impl User {
     fn file(self) -> &'static str {
         match self {
             User::Bench => "bench",
+            User::Kubelet => "kubelet",
+            User::LoadBalancers => "load-balancers",
             User::Kwok => "kwok",
             User::Operator => "operator",
             User::ControllerManager => "controller-manager",

@@ -2,11 +2,9 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 
 use crate::error::{Context, Error, Result};
-
-/// The AWS emulator's version on PyPI. `bench.md` 1
-pub const MINISTACK: &str = "1.5.33";
 
 /// The servers a bench needs, in the order in which they are built.
 pub const SERVERS: [&str; 6] = [
@@ -18,25 +16,34 @@ pub const SERVERS: [&str; 6] = [
     "external-dns-0.21.0",
 ];
 
-/// `$CROSSFADE_BENCH_CACHE`, else `~/.cache/crossfade`: outside the checkout, so that a second clone starts in seconds.
+/// `$CROSSFADE_CACHE`, else `~/.cache/crossfade`: outside the checkout, so that a second clone starts in seconds.
 pub fn cache() -> Result<PathBuf> {
-    if let Some(folder) = std::env::var_os("CROSSFADE_BENCH_CACHE") {
-        return Ok(folder.into());
-    }
-    let home = std::env::var_os("HOME").ok_or_else(|| {
-        Error::new("HOME is not set: set CROSSFADE_BENCH_CACHE to a folder with 2 GB of room")
-    })?;
-    Ok(Path::new(&home).join(".cache").join("crossfade"))
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|v| !v.is_empty())
+            .map(PathBuf::from)
+    };
+    set("CROSSFADE_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|home| home.join("crossfade")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/crossfade")))
+        .ok_or_else(|| {
+            Error::new("HOME is not set: set CROSSFADE_CACHE to a folder with 2 GB of room")
+        })
 }
 
 /// The folder with the pins and the build script.
 pub fn pins() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("servers")
+    home().join("servers")
 }
 
 /// The folder of the fixture `shop`.
 pub fn shop_fixture() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/shop")
+    home().join("fixtures/shop")
+}
+
+/// This crate's folder: the bench only ever runs from a checkout.
+fn home() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// The program `program` of server `server`, e.g. `("kube-1.21", "kube-apiserver")`.
@@ -77,31 +84,21 @@ pub fn build(names: &[String]) -> Result<()> {
     }
 }
 
-/// The emulator's program; makes its virtual environment when it is missing.
+/// The emulator's program; makes its virtual environment when it is missing (`setup-emulator` holds the version).
 pub fn ministack() -> Result<PathBuf> {
+    static READY: OnceLock<()> = OnceLock::new();
     let venv = cache()?.join("venv");
-    let program = venv.join("bin/ministack");
-    let stamp = venv.join(format!(".ministack-{MINISTACK}"));
-    if program.is_file() && stamp.is_file() {
-        return Ok(program);
+    if READY.get().is_none() {
+        std::fs::create_dir_all(cache()?).context(|| "could not make the bench's cache".into())?;
+        // Two tests may start the first bench at once.
+        let lock = std::fs::File::create(cache()?.join("venv.lock"))
+            .context(|| "could not make the lock of the virtual environment".into())?;
+        lock.lock()
+            .context(|| "could not lock the virtual environment".into())?;
+        run(Command::new(home().join("setup-emulator")).arg(&venv))?;
+        let _ = READY.set(());
     }
-    std::fs::create_dir_all(cache()?).context(|| "could not create the bench's cache".into())?;
-    // Two tests may start their first bench at once.
-    let lock = std::fs::File::create(cache()?.join("venv.lock"))
-        .context(|| "could not create the lock of the virtual environment".into())?;
-    lock.lock()
-        .context(|| "could not lock the virtual environment".into())?;
-    if program.is_file() && stamp.is_file() {
-        return Ok(program);
-    }
-    run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-    run(Command::new(venv.join("bin/pip")).args([
-        "install",
-        "--quiet",
-        &format!("ministack=={MINISTACK}"),
-    ]))?;
-    std::fs::write(&stamp, "").context(|| format!("could not write {}", stamp.display()))?;
-    Ok(program)
+    Ok(venv.join("bin/ministack"))
 }
 
 fn run(command: &mut Command) -> Result<()> {
