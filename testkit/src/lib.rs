@@ -3,4 +3,5 @@
 
 pub mod apps;
 pub mod kubelet;
+pub mod lb;
 pub mod net;
