@@ -94,7 +94,10 @@ impl Meter {
 
     /// All hosts that had a request.
     pub fn hosts(&self) -> BTreeMap<String, HostCount> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// One host's count; zero when it had no request.
@@ -110,10 +113,17 @@ pub async fn start(config: Config) -> io::Result<LoadBalancers> {
     let meter = Meter::default();
     let nginx_routes = Arc::new(Routes::default());
     let nginx = Arc::new(balancer(nginx_routes.clone(), config.net.clone(), meter.clone()).await?);
-    config.net.register(&config.ingress_ip.to_string(), nginx.addr());
+    config
+        .net
+        .register(&config.ingress_ip.to_string(), nginx.addr());
     let ingress = nginx.addr();
     let task = Task::spawn(watch::run(config, client, nginx_routes, meter.clone()));
-    Ok(LoadBalancers { meter, ingress, _nginx: nginx, _task: task })
+    Ok(LoadBalancers {
+        meter,
+        ingress,
+        _nginx: nginx,
+        _task: task,
+    })
 }
 
 impl LoadBalancers {
@@ -187,7 +197,10 @@ impl Rule {
         let path_fits = if self.exact {
             path == self.path
         } else {
-            path == prefix || path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'))
+            path == prefix
+                || path
+                    .strip_prefix(prefix)
+                    .is_some_and(|rest| rest.starts_with('/'))
         };
         host_fits && path_fits
     }
@@ -208,12 +221,21 @@ async fn balancer(routes: Arc<Routes>, net: BenchNet, meter: Meter) -> io::Resul
 
 /// The host that was asked for, lower case, without port.
 fn host(request: &Request<Bytes>) -> String {
-    let given = request.headers().get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let given = request
+        .headers()
+        .get(header::HOST)
+        .and_then(|host| host.to_str().ok())
+        .unwrap_or_default();
     let name = given.rsplit_once(':').map_or(given, |(name, _)| name);
     name.trim_end_matches('.').to_ascii_lowercase()
 }
 
-async fn balance(routes: &Routes, net: &BenchNet, host: &str, request: Request<Bytes>) -> Response<Full<Bytes>> {
+async fn balance(
+    routes: &Routes,
+    net: &BenchNet,
+    host: &str,
+    request: Request<Bytes>,
+) -> Response<Full<Bytes>> {
     let Some(backends) = routes.find(host, request.uri().path()) else {
         return text(StatusCode::NOT_FOUND, "default backend - 404\n");
     };
@@ -232,14 +254,25 @@ async fn balance(routes: &Routes, net: &BenchNet, host: &str, request: Request<B
             // Nothing was sent, so the next pod may be asked whatever the method is.
             Ok(Err(AskError::Connect(..))) => failure = format!("{backend}: connection refused"),
             // Reads are repeated, writes never: the pod may have done it (nginx: proxy_next_upstream).
-            Ok(Err(AskError::Broken(_, why))) if request.method().is_safe() => failure = format!("{backend}: {why}"),
+            Ok(Err(AskError::Broken(_, why))) if request.method().is_safe() => {
+                failure = format!("{backend}: {why}")
+            }
             Ok(Err(AskError::Broken(_, why))) => {
                 return text(StatusCode::BAD_GATEWAY, &format!("{backend}: {why}\n"));
             }
-            Err(_) => return text(StatusCode::GATEWAY_TIMEOUT, &format!("{backend}: no answer\n")),
+            Err(_) => {
+                return text(
+                    StatusCode::GATEWAY_TIMEOUT,
+                    &format!("{backend}: no answer\n"),
+                );
+            }
         }
     }
-    let status = if backends.is_empty() { StatusCode::SERVICE_UNAVAILABLE } else { StatusCode::BAD_GATEWAY };
+    let status = if backends.is_empty() {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::BAD_GATEWAY
+    };
     text(status, &format!("{failure}\n"))
 }
 
@@ -259,12 +292,18 @@ mod tests {
             host: host.map(str::to_owned),
             path: path.to_owned(),
             exact: false,
-            backends: backends.iter().map(|backend| (*backend).to_owned()).collect(),
+            backends: backends
+                .iter()
+                .map(|backend| (*backend).to_owned())
+                .collect(),
         }
     }
 
     async fn status(server: &HttpServer, host: &str, path: &str) -> StatusCode {
-        let request = Request::get(path).header("host", host).body(Full::default()).unwrap();
+        let request = Request::get(path)
+            .header("host", host)
+            .body(Full::default())
+            .unwrap();
         ask(server.addr(), request).await.unwrap().status()
     }
 
@@ -277,12 +316,18 @@ mod tests {
             net: net.clone(),
             observed: Observed::default(),
         };
-        let app = App::start(Program::Web("web"), &BTreeMap::new(), context).await.unwrap();
+        let app = App::start(Program::Web("web"), &BTreeMap::new(), context)
+            .await
+            .unwrap();
         net.register("10.200.0.1:8080", app.addr().unwrap());
         let routes = Arc::new(Routes::default());
         routes.replace(vec![
             // The second pod's process is gone, the list does not know it yet: no client may notice.
-            rule(Some("www.shop.test"), "/", &["10.200.0.1:8080", "10.200.0.2:8080"]),
+            rule(
+                Some("www.shop.test"),
+                "/",
+                &["10.200.0.1:8080", "10.200.0.2:8080"],
+            ),
             rule(Some("status.shop.test"), "/", &[]),
         ]);
         let meter = Meter::default();
@@ -290,9 +335,18 @@ mod tests {
         for _ in 0..4 {
             assert_eq!(status(&server, "www.shop.test", "/").await, StatusCode::OK);
         }
-        assert_eq!(status(&server, "WWW.shop.test:80", "/healthz").await, StatusCode::OK);
-        assert_eq!(status(&server, "status.shop.test", "/").await, StatusCode::SERVICE_UNAVAILABLE);
-        assert_eq!(status(&server, "nobody.shop.test", "/").await, StatusCode::NOT_FOUND);
+        assert_eq!(
+            status(&server, "WWW.shop.test:80", "/healthz").await,
+            StatusCode::OK
+        );
+        assert_eq!(
+            status(&server, "status.shop.test", "/").await,
+            StatusCode::SERVICE_UNAVAILABLE
+        );
+        assert_eq!(
+            status(&server, "nobody.shop.test", "/").await,
+            StatusCode::NOT_FOUND
+        );
         assert_eq!(meter.host("www.shop.test").requests, 5);
         assert_eq!(meter.host("status.shop.test").statuses[&503], 1);
         assert_eq!(meter.host("m.shop.test"), HostCount::default());

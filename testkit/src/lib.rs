@@ -15,5 +15,5 @@ pub mod servers;
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
 pub mod apps;
 pub mod kubelet;
-// pub mod lb;
+pub mod lb;
 pub mod net;
