@@ -1,14 +1,21 @@
 //! Everything together: one call starts a fresh, isolated bench; dropping it leaves nothing behind.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use crate::apps::Observed;
 use crate::error::{Context, Result};
 use crate::fixture::{self, Fixture};
+
+use crate::kubelet::{self, AwsEnv, ProcessKubelet};
+use crate::lb::{self, LoadBalancers};
+use crate::net::BenchNet;
 use crate::servers::etcd::Etcd;
 use crate::servers::kube::{self, ControlPlane, Side, User};
 use crate::servers::kwok::Kwok;
 use crate::servers::ministack::{ACCOUNT, MiniStack, REGION};
+use crate::servers::paths;
 use crate::servers::pki::TestCa;
 use crate::servers::ports::Port;
 use crate::servers::postgres::Postgres;
@@ -34,7 +41,11 @@ impl Default for BenchOptions {
 /// A running bench. All its processes end when it is dropped, also by a panic.
 pub struct Bench {
     // Fields are dropped in this order: users of a server before the server, the folder last.
+    kubelets: Vec<ProcessKubelet>,
+    balancers: Balancers,
     kwok: Vec<Kwok>,
+    observed: Observed,
+    net: BenchNet,
     databases: Databases,
     green: ControlPlane,
     blue: ControlPlane,
@@ -43,6 +54,11 @@ pub struct Bench {
     zone_id: Option<String>,
     ids: fixture::aws::Ids,
     dir: tempfile::TempDir,
+}
+
+struct Balancers {
+    blue: LoadBalancers,
+    green: LoadBalancers,
 }
 
 struct Databases {
@@ -74,6 +90,10 @@ impl Bench {
             seconds = started.elapsed().as_secs_f32(),
             "etcd, emulator and databases are up"
         );
+        let ca = TestCa::new()?;
+        let ca_file = path.join("aws-ca.pem");
+        std::fs::write(&ca_file, ca.pem())
+            .context(|| format!("could not write {}", ca_file.display()))?;
         let green_port = Port::reserve()?;
         let green_ca = TestCa::new()?;
         let (blue, green) = tokio::try_join!(
@@ -98,8 +118,62 @@ impl Bench {
             seconds = started.elapsed().as_secs_f32(),
             "both API servers are ready"
         );
+        let net = BenchNet::start()
+            .await
+            .context(|| "could not start the bench's network".into())?;
+        // What the company calls its databases, and where they really are.
+        net.register("10.20.0.5:5432", blue_db.address());
+        net.register("10.20.0.6:5432", green_db.address());
+        let balancers = |plane: &ControlPlane| {
+            let side = plane.side();
+            let config = lb::Config::shop(
+                side.name(),
+                plane.kubeconfig(User::LoadBalancers),
+                net.clone(),
+            );
+            async move {
+                lb::start(config)
+                    .await
+                    .context(|| format!("could not start {}'s load balancers", side.name()))
+            }
+        };
+        let balancers = Balancers {
+            blue: balancers(&blue).await?,
+            green: balancers(&green).await?,
+        };
+        let observed = Observed::default();
+        let images = fixture::PROCESS_IMAGES.map(String::from);
+        let mut kubelets = Vec::new();
+        let mut kwok = Vec::new();
+        for plane in [&blue, &green] {
+            let name = plane.side().name();
+            kwok.push(Kwok::start(plane, path, &images).await?);
+            let config = kubelet::Config {
+                side: name.to_owned(),
+                kubeconfig: plane.kubeconfig(User::Kubelet),
+                net: net.clone(),
+                observed: observed.clone(),
+                external_dns: external_dns()?,
+                aws: AwsEnv {
+                    endpoint: ministack.endpoint().to_owned(),
+                    proxy: ministack.endpoint().to_owned(),
+                    ca_file: ca_file.clone(),
+                    region: REGION.to_owned(),
+                },
+                work_dir: path.join(name).join("kubelet"),
+            };
+            kubelets.push(
+                ProcessKubelet::start(config)
+                    .await
+                    .context(|| format!("could not start {name}'s process kubelet"))?,
+            );
+        }
         let mut bench = Bench {
-            kwok: Vec::new(),
+            kubelets,
+            balancers,
+            kwok,
+            observed,
+            net,
             databases: Databases {
                 blue: blue_db,
                 green: green_db,
@@ -135,11 +209,6 @@ impl Bench {
             .await?;
         let blue = self.blue.client().await?;
         fixture::cluster::create_nodes(&blue, &fixture.yaml("nodes.yaml")?, self.ids.all()).await?;
-        let images: Vec<String> = Vec::new();
-        self.kwok
-            .push(Kwok::start(&self.blue, self.dir.path(), &images).await?);
-        self.kwok
-            .push(Kwok::start(&self.green, self.dir.path(), &images).await?);
         fixture::cluster::apply(&blue, &fixture.addons()?).await?;
         fixture::cluster::apply(&blue, &fixture.objects()?).await?;
         fixture::cluster::wait_ready(
@@ -186,6 +255,29 @@ impl Bench {
     /// What the emulator called the things of the fixture.
     pub fn aws_ids(&self) -> &fixture::aws::Ids {
         &self.ids
+    }
+
+    /// The private network: what the company's addresses really are.
+    pub fn net(&self) -> &BenchNet {
+        &self.net
+    }
+
+    /// An HTTP proxy (`http://127.0.0.1:PORT`) that takes requests for the company's public addresses.
+    pub fn gateway(&self) -> String {
+        format!("http://{}", self.net.gateway())
+    }
+
+    /// What consumers and reports did, on both sides.
+    pub fn observed(&self) -> &Observed {
+        &self.observed
+    }
+
+    /// A side's load balancers, with what they saw of each host.
+    pub fn load_balancers(&self, side: Side) -> &LoadBalancers {
+        match side {
+            Side::Blue => &self.balancers.blue,
+            Side::Green => &self.balancers.green,
+        }
     }
 
     /// A database server.
@@ -292,6 +384,7 @@ impl Bench {
             ("ACCOUNT", ACCOUNT.into()),
             ("REGION", REGION.into()),
             ("ZONE_ID", self.zone_id.clone().unwrap_or_default()),
+            ("GATEWAY", self.net.gateway().to_string()),
             ("BLUE_DATABASE_URL", blue.superuser_url()),
             ("GREEN_DATABASE_URL", green.superuser_url()),
             ("BLUE_DATABASE_PORT", blue.port().to_string()),
@@ -308,4 +401,15 @@ impl Bench {
         self.databases.green.check_alive()?;
         self.kwok.iter_mut().try_for_each(Kwok::check_alive)
     }
+}
+
+/// The ExternalDNS of each age that a pod may ask for.
+fn external_dns() -> Result<BTreeMap<String, PathBuf>> {
+    ["0.10.2", "0.21.0"]
+        .into_iter()
+        .map(|version| {
+            let program = paths::binary(&format!("external-dns-{version}"), "external-dns")?;
+            Ok((format!("v{version}"), program))
+        })
+        .collect()
 }
