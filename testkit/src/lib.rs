@@ -2,6 +2,7 @@
 //! DNS, load balancers, traffic. Tests start it themselves; a person starts it with `crossfade-bench up`.
 
 pub mod apps;
+pub mod dns;
 pub mod kubelet;
 pub mod lb;
 pub mod net;
