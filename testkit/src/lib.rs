@@ -6,3 +6,4 @@ pub mod dns;
 pub mod kubelet;
 pub mod lb;
 pub mod net;
+pub mod traffic;
