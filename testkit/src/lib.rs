@@ -14,6 +14,8 @@ pub mod servers;
 
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
 pub mod apps;
+pub mod dns;
 pub mod kubelet;
 pub mod lb;
 pub mod net;
+pub mod traffic;
