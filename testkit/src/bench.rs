@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::apps::Observed;
+use crate::dns::{Authority, AuthorityConfig, Mode, Resolver};
 use crate::error::{Context, Result};
 use crate::fixture::{self, Fixture};
 
@@ -41,6 +42,8 @@ impl Default for BenchOptions {
 /// A running bench. All its processes end when it is dropped, also by a panic.
 pub struct Bench {
     // Fields are dropped in this order: users of a server before the server, the folder last.
+    resolver: Resolver,
+    authority: Authority,
     kubelets: Vec<ProcessKubelet>,
     balancers: Balancers,
     kwok: Vec<Kwok>,
@@ -168,7 +171,15 @@ impl Bench {
                     .context(|| format!("could not start {name}'s process kubelet"))?,
             );
         }
+        let authority = Authority::start(AuthorityConfig::new(ministack.endpoint(), net.clone()))
+            .await
+            .context(|| "could not start the authoritative DNS server".into())?;
+        let resolver = Resolver::start(authority.addr(), Mode::TtlTrue)
+            .await
+            .context(|| "could not start the resolver".into())?;
         let mut bench = Bench {
+            resolver,
+            authority,
             kubelets,
             balancers,
             kwok,
@@ -265,6 +276,16 @@ impl Bench {
     /// An HTTP proxy (`http://127.0.0.1:PORT`) that takes requests for the company's public addresses.
     pub fn gateway(&self) -> String {
         format!("http://{}", self.net.gateway())
+    }
+
+    /// The authoritative DNS server of the zones.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// A caching resolver that keeps answers as long as their TTL says.
+    pub fn resolver(&self) -> &Resolver {
+        &self.resolver
     }
 
     /// What consumers and reports did, on both sides.
@@ -384,6 +405,7 @@ impl Bench {
             ("ACCOUNT", ACCOUNT.into()),
             ("REGION", REGION.into()),
             ("ZONE_ID", self.zone_id.clone().unwrap_or_default()),
+            ("RESOLVER", self.resolver.addr().to_string()),
             ("GATEWAY", self.net.gateway().to_string()),
             ("BLUE_DATABASE_URL", blue.superuser_url()),
             ("GREEN_DATABASE_URL", green.superuser_url()),
