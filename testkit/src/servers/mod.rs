@@ -1,0 +1,2 @@
+//! The bench's real servers.
+pub mod pki;
