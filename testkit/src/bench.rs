@@ -289,7 +289,9 @@ impl Bench {
             Duration::from_secs(90),
         )
         .await?;
-        self.wait_for_names(Duration::from_secs(60)).await
+        self.wait_for_names(Duration::from_secs(60)).await?;
+        self.authority.refreshed().await;
+        Ok(())
     }
 
     /// Waits until blue's ExternalDNS has written every name with its ownership record.
