@@ -20,7 +20,7 @@ use crate::servers::ministack::{ACCOUNT, MiniStack, REGION};
 use crate::servers::paths;
 use crate::servers::pki::TestCa;
 use crate::servers::ports::Port;
-use crate::servers::postgres::Postgres;
+use crate::servers::postgres::{self, Postgres};
 use crate::strict::{self, Call, GreenEndpoint, Strict};
 
 /// What a bench is made of.
@@ -450,6 +450,8 @@ impl Bench {
             set("AWS_EC2_METADATA_DISABLED", "true".into()),
             set("CROSSFADE_BENCH_ACCOUNT", ACCOUNT.into()),
             set("KUBECONFIG", self.blue_kubeconfig().display().to_string()),
+            // The fixture's migration.yaml names this variable for the databases' owner.
+            set("ORDERS_ADMIN_PASSWORD", postgres::SUPERUSER_PASSWORD.into()),
             ("AWS_CA_BUNDLE".into(), None),
             ("AWS_PROFILE".into(), None),
             ("AWS_SESSION_TOKEN".into(), None),
@@ -554,8 +556,7 @@ fn external_dns() -> Result<BTreeMap<String, PathBuf>> {
     ["0.10.2", "0.21.0"]
         .into_iter()
         .map(|version| {
-            let program = paths::binary(&format!("external-dns-{version}"), "external-dns")
-                .unwrap_or_default(); // TODO
+            let program = paths::binary(&format!("external-dns-{version}"), "external-dns")?;
             Ok((format!("v{version}"), program))
         })
         .collect()
