@@ -1,1 +1,4 @@
-fn main() {}
+//! The thin binary: everything is in the library.
+fn main() -> std::process::ExitCode {
+    crossfade::cli::main()
+}

@@ -3,8 +3,11 @@
 
 pub mod error;
 pub use error::{Context, Error, Result};
+pub use servers::TestCa;
 
 // Room "servers": the real processes, the fixture and the bench that holds everything together.
+pub mod bench;
+pub mod fixture;
 pub mod servers;
 
 // Room "strict": the AWS layer in front of the emulator, the token webhook, node groups to nodes.
@@ -13,3 +16,9 @@ pub mod strict;
 pub mod webhook;
 
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
+pub mod apps;
+pub mod dns;
+pub mod kubelet;
+pub mod lb;
+pub mod net;
+pub mod traffic;

@@ -1,0 +1,1 @@
+//! Preflight checks: pure functions from snapshot and spec to findings.

@@ -1,0 +1,1 @@
+//! Runs a plan's steps as a DAG, forwards and back.

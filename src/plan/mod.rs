@@ -1,0 +1,3 @@
+//! The planner: a pure function of Spec and Snapshot.
+
+pub mod model;

@@ -1,0 +1,110 @@
+//! The snapshot in memory. On disk (see `store`): `manifest.json`, `kops/*.json`, `blue/*.jsonl`, `green/*.jsonl`, `aws/inventory.json`, `dns/<zone>.jsonl`.
+
+use crate::object::{ObjectId, Side};
+use crate::world::cloud::Inventory;
+use crate::world::dns::{RecordSet, Zone};
+use crate::world::kube::{ApiKind, ClusterIdentity, KubeVersion};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Format version of the folder.
+pub const FORMAT: u32 = 1;
+
+/// Annotation-free marker that replaces every secret value on disk: `hmac-sha256:<hex>:<bytes>`.
+/// The HMAC key is random per snapshot folder lineage and kept in the run folder, never in the snapshot, so equal values
+/// can be told apart from changed ones without giving anything away.
+pub const HASH_PREFIX: &str = "hmac-sha256:";
+
+/// Everything that was found.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Snapshot {
+    /// kops's own view.
+    pub kops: Kops,
+    /// Blue's API server.
+    pub blue: Cluster,
+    /// Green's API server, when there is one already.
+    pub green: Option<Cluster>,
+    /// The account, when it was read.
+    pub aws: Option<Inventory>,
+    /// Hosted zones with their record sets, sorted by zone name and id.
+    pub zones: Vec<ZoneRecords>,
+    /// What could not be read, each with the reason: never "ok".
+    pub not_checked: Vec<NotChecked>,
+}
+
+/// Something that was not read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NotChecked {
+    /// What, as in `aws.inventory`, `blue.kind/secrets`, `zone/shop.test`.
+    pub what: String,
+    /// Why not.
+    pub why: String,
+}
+
+/// kops documents, as JSON, unknown fields and all.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Kops {
+    /// The Cluster document.
+    pub cluster: Option<Value>,
+    /// InstanceGroup documents, sorted by name.
+    pub instance_groups: Vec<Value>,
+    /// Version of kops that wrote the store (`kops-version.txt`), when known.
+    pub kops_version: Option<String>,
+    /// Where each document came from: file (with line) or object key.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// One cluster.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cluster {
+    /// Version, when known.
+    pub version: Option<KubeVersion>,
+    /// Pins, when read live.
+    pub identity: Option<ClusterIdentity>,
+    /// Discovery, all served versions.
+    pub kinds: Vec<ApiKind>,
+    /// Objects, sorted by id; secrets with hashed values; no Events or Leases. Status is kept.
+    pub objects: Vec<Value>,
+}
+
+/// A zone with its record sets in Route 53's order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ZoneRecords {
+    /// The zone.
+    pub zone: Zone,
+    /// All record sets.
+    pub records: Vec<RecordSet>,
+}
+
+impl Snapshot {
+    /// The cluster of a side.
+    pub fn cluster(&self, side: Side) -> Option<&Cluster> {
+        match side {
+            Side::Blue => Some(&self.blue),
+            Side::Green => self.green.as_ref(),
+        }
+    }
+}
+
+impl Cluster {
+    /// Finds an object by kind, namespace and name, whatever version it is in.
+    pub fn find(&self, kind: &str, namespace: Option<&str>, name: &str) -> Option<&Value> {
+        self.objects.iter().find(|o| {
+            ObjectId::of(o).is_some_and(|id| {
+                id.kind == kind && id.namespace.as_deref() == namespace && id.name == name
+            })
+        })
+    }
+    /// All objects of a kind.
+    pub fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
+        self.objects
+            .iter()
+            .filter(move |o| o.get("kind").and_then(Value::as_str) == Some(kind))
+    }
+}

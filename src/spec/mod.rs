@@ -1,0 +1,3 @@
+//! What the user wants: `migration.yaml`, strict and versioned.
+
+pub mod model;

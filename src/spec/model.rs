@@ -1,0 +1,307 @@
+//! The types of `migration.yaml` (`crossfade.dev/v1alpha1`). Never `flatten` or `untagged`: both lose line and column.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Version of the spec that this crossfade reads.
+pub const API_VERSION: &str = "crossfade.dev/v1alpha1";
+
+/// A migration from one kops cluster to one EKS cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Spec {
+    /// `crossfade.dev/v1alpha1`.
+    pub api_version: String,
+    /// `Migration`.
+    pub kind: String,
+    /// Name of the migration; also part of the names of what it creates. Lower case, digits, `-`.
+    pub name: String,
+    /// The cluster that production leaves.
+    pub blue: Blue,
+    /// The cluster that production goes to.
+    pub green: Green,
+    /// The AWS account.
+    #[serde(default)]
+    pub aws: Aws,
+    /// DNS cutover.
+    #[serde(default)]
+    pub dns: Dns,
+    /// What is special about workloads.
+    #[serde(default)]
+    pub workloads: Workloads,
+    /// Data sets that move with the workloads.
+    #[serde(default)]
+    pub data: Vec<DataSet>,
+    /// How hosts are probed.
+    #[serde(default)]
+    pub probes: Probes,
+    /// Limits that the plan must respect.
+    #[serde(default)]
+    pub limits: Limits,
+}
+
+/// The kops cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Blue {
+    /// Name of the kops cluster, as in `kops get clusters`.
+    pub cluster: String,
+    /// Kubeconfig file; relative to this file. Never taken from the environment.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kubeconfig: Option<String>,
+    /// Context in that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
+    /// State store: `s3://bucket/prefix` or a folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_store: Option<String>,
+}
+
+/// The EKS cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Green {
+    /// Name of the EKS cluster: 1 to 100 characters, letters, digits, `-`, `_`. Never blue's name.
+    pub name: String,
+    /// Kubernetes version, `1.36`.
+    #[serde(default = "default_version")]
+    pub version: String,
+    /// Subnet ids; blue's private subnets when empty.
+    #[serde(default)]
+    pub subnets: Vec<String>,
+    /// Service CIDR inside 10/8, 172.16/12 or 192.168/16, `/12` to `/24`, not overlapping the VPC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_cidr: Option<String>,
+    /// Whether the API endpoint is reachable from outside the VPC.
+    #[serde(default = "yes")]
+    pub public_endpoint: bool,
+    /// Who gets in besides the roles that crossfade makes: IAM principals and what they may do.
+    #[serde(default)]
+    pub access: Vec<Access>,
+}
+
+/// Access of one IAM principal to green.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Access {
+    /// ARN of an IAM role or user (never of an STS session).
+    pub principal: String,
+    /// Access policy, as in `AmazonEKSClusterAdminPolicy`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Kubernetes groups; must not begin with `system:`.
+    #[serde(default)]
+    pub groups: Vec<String>,
+}
+
+/// The AWS account: pinned, and how to reach it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Aws {
+    /// Account id, 12 digits, quoted. When given, any other account stops the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// Region; that of blue's subnets when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub region: Option<String>,
+    /// Profile of the shared AWS config.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<String>,
+}
+
+/// DNS cutover.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Dns {
+    /// Zones by name (`shop.test`); all zones that blue's ExternalDNS owns records in when empty.
+    pub zones: Vec<String>,
+    /// TTL in seconds while the cutover lasts, 1 to 3600.
+    pub low_ttl: u32,
+    /// Host that is switched first, alone.
+    pub canary: Option<String>,
+    /// Hosts per wave after the canary; all at once when 0.
+    pub wave_size: u32,
+    /// ExternalDNS of green.
+    pub external_dns: ExternalDns,
+}
+
+impl Default for Dns {
+    fn default() -> Self {
+        Dns {
+            zones: vec![],
+            low_ttl: 60,
+            canary: None,
+            wave_size: 0,
+            external_dns: ExternalDns::default(),
+        }
+    }
+}
+
+/// ExternalDNS of green.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ExternalDns {
+    /// Namespace; that of blue's ExternalDNS when absent.
+    pub namespace: Option<String>,
+    /// Owner id; `<green name>` when absent. Never blue's.
+    pub owner_id: Option<String>,
+    /// Image.
+    pub image: String,
+    /// Seconds between two loops, 1 to 3600.
+    pub interval: u32,
+}
+
+impl Default for ExternalDns {
+    fn default() -> Self {
+        ExternalDns {
+            namespace: None,
+            owner_id: None,
+            image: "registry.k8s.io/external-dns/external-dns:v0.21.0".into(),
+            interval: 60,
+        }
+    }
+}
+
+/// What is special about workloads.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Workloads {
+    /// Workloads of which never two may run, across both clusters: `deployment/ns/name`. Stopped on blue at freeze, started on green at open.
+    pub singletons: Vec<String>,
+    /// Objects that must not be copied, as `kind/ns/name` or `namespace/name`.
+    pub skip: Vec<String>,
+    /// Text that is replaced in ConfigMaps and in plain env values of workloads, longest first: blue's addresses to green's.
+    pub replace: BTreeMap<String, String>,
+}
+
+/// A data set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DataSet {
+    /// Name.
+    pub name: String,
+    /// How it moves.
+    pub mode: DataMode,
+    /// Blue's database (mode `postgres`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blue: Option<Database>,
+    /// Green's database (mode `postgres`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub green: Option<Database>,
+    /// Tables as `schema.table`; all of schema `public` when empty.
+    #[serde(default)]
+    pub tables: Vec<String>,
+    /// A write through the company's front door that must fail while the fence is up.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_probe: Option<WriteProbe>,
+}
+
+/// How a data set moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum DataMode {
+    /// Both clusters use the same store; nothing is copied.
+    Shared,
+    /// PostgreSQL logical replication, forwards and then backwards.
+    Postgres,
+}
+
+/// A PostgreSQL database as crossfade reaches it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Database {
+    /// Host.
+    pub host: String,
+    /// Port.
+    #[serde(default = "pg_port")]
+    pub port: u16,
+    /// Database name.
+    pub database: String,
+    /// Role that may create publications and subscriptions.
+    pub admin: String,
+    /// Environment variable that holds its password; none for trust or peer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub admin_password_env: Option<String>,
+    /// Role of the application, the one that is fenced.
+    pub role: String,
+    /// Host and port by which the *other* database server reaches this one, when it differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peer_address: Option<String>,
+}
+
+/// A write through the front door.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WriteProbe {
+    /// Host.
+    pub host: String,
+    /// Path.
+    pub path: String,
+    /// Method.
+    #[serde(default = "post")]
+    pub method: String,
+    /// Body.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body: Option<String>,
+}
+
+/// How hosts are probed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Probes {
+    /// Path that is asked on every host.
+    pub path: String,
+    /// DNS server (`address:port`) instead of the system's resolver.
+    pub resolver: Option<String>,
+    /// HTTP proxy (`http://host:port`) for probes.
+    pub proxy: Option<String>,
+    /// Hosts that are not probed.
+    pub skip: Vec<String>,
+}
+
+impl Default for Probes {
+    fn default() -> Self {
+        Probes {
+            path: "/".into(),
+            resolver: None,
+            proxy: None,
+            skip: vec![],
+        }
+    }
+}
+
+/// Limits.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Limits {
+    /// Longest time without writes, seconds.
+    pub write_closed_seconds: u32,
+    /// How long the soak gate watches, seconds.
+    pub soak_seconds: u32,
+    /// Objects written to green at once, 1 to 64.
+    pub write_concurrency: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            write_closed_seconds: 300,
+            soak_seconds: 60,
+            write_concurrency: 8,
+        }
+    }
+}
+
+fn default_version() -> String {
+    "1.35".into()
+}
+fn yes() -> bool {
+    true
+}
+fn pg_port() -> u16 {
+    5432
+}
+fn post() -> String {
+    "POST".into()
+}

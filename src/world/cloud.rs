@@ -1,0 +1,361 @@
+//! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
+
+use super::Result;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use std::collections::BTreeMap;
+
+/// Tag that every created resource carries where it can: the run that made it.
+pub const RUN_TAG: &str = "crossfade.dev/run";
+
+/// Who calls, and where.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CloudIdentity {
+    /// AWS account id, 12 digits.
+    pub account: String,
+    /// Region.
+    pub region: String,
+    /// ARN of the caller.
+    pub arn: String,
+}
+
+/// A taint of a node group, in Kubernetes spelling (`NoSchedule`).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Taint {
+    /// Key.
+    pub key: String,
+    /// Value, may be empty.
+    #[serde(default)]
+    pub value: String,
+    /// `NoSchedule`, `PreferNoSchedule` or `NoExecute`.
+    pub effect: String,
+}
+
+/// A resource that crossfade may create. String fields may hold `${cluster.issuer}`, `${cluster.security_group}` and
+/// `${account}`, resolved by the step that creates it (issuer without the `https://`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "type",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase",
+    deny_unknown_fields
+)]
+pub enum Resource {
+    /// IAM role with its trust policy and policies.
+    Role {
+        /// Role name, at most 64 characters.
+        name: String,
+        /// Trust policy document.
+        trust: Value,
+        /// ARNs of managed policies to attach.
+        managed_policies: Vec<String>,
+        /// Inline policies by name.
+        inline_policies: BTreeMap<String, Value>,
+    },
+    /// IAM OIDC provider of green's issuer.
+    OidcProvider {
+        /// Issuer URL with `https://`.
+        issuer: String,
+        /// Client ids (audiences).
+        client_ids: Vec<String>,
+    },
+    /// EKS cluster.
+    Cluster {
+        /// Name, 1 to 100 characters.
+        name: String,
+        /// Kubernetes version, `1.36`.
+        version: String,
+        /// Cluster role ARN.
+        role_arn: String,
+        /// Subnet ids, at least two in two zones.
+        subnets: Vec<String>,
+        /// Service CIDR; EKS chooses when absent.
+        service_cidr: Option<String>,
+        /// Public endpoint on.
+        public_endpoint: bool,
+        /// Private endpoint on.
+        private_endpoint: bool,
+    },
+    /// EKS add-on.
+    Addon {
+        /// Cluster name.
+        cluster: String,
+        /// Add-on name, as in `vpc-cni`.
+        name: String,
+        /// Version, EKS's default for the cluster when absent.
+        version: Option<String>,
+        /// Role ARN for its service account.
+        service_account_role: Option<String>,
+    },
+    /// EKS access entry with an optional access policy at cluster scope.
+    AccessEntry {
+        /// Cluster name.
+        cluster: String,
+        /// IAM principal ARN.
+        principal: String,
+        /// Kubernetes groups.
+        groups: Vec<String>,
+        /// Access policy name, as in `AmazonEKSClusterAdminPolicy`.
+        policy: Option<String>,
+    },
+    /// Managed node group.
+    NodeGroup {
+        /// Cluster name.
+        cluster: String,
+        /// Name, at most 63 characters.
+        name: String,
+        /// Node role ARN.
+        role_arn: String,
+        /// Subnet ids.
+        subnets: Vec<String>,
+        /// Instance types.
+        instance_types: Vec<String>,
+        /// AMI type, as in `AL2023_x86_64_STANDARD`.
+        ami_type: String,
+        /// `ON_DEMAND` or `SPOT`.
+        capacity_type: String,
+        /// Smallest size.
+        min: u32,
+        /// Largest size.
+        max: u32,
+        /// Size at creation.
+        desired: u32,
+        /// Root volume, GiB.
+        disk_gib: u32,
+        /// Node labels.
+        labels: BTreeMap<String, String>,
+        /// Node taints.
+        taints: Vec<Taint>,
+    },
+    /// One ingress rule of a security group that blue or somebody else owns: added beside theirs, never edited.
+    SecurityGroupRule {
+        /// Group that gets the rule.
+        group: String,
+        /// `tcp`, `udp` or `-1`.
+        protocol: String,
+        /// First port; -1 for all.
+        from_port: i32,
+        /// Last port; -1 for all.
+        to_port: i32,
+        /// Security group that may come in.
+        source_group: String,
+        /// Description, names the migration.
+        description: String,
+    },
+    /// One tag on a subnet or another EC2 resource.
+    Tag {
+        /// Resource id.
+        resource: String,
+        /// Key.
+        key: String,
+        /// Value.
+        value: String,
+    },
+    /// One statement added to the trust policy of an existing role.
+    TrustStatement {
+        /// Role name.
+        role: String,
+        /// Sid of the statement; ours begin with `Crossfade`.
+        sid: String,
+        /// The statement.
+        statement: Value,
+    },
+}
+
+impl Resource {
+    /// A short stable name: `role/shop-green-node`, `node-group/shop-green/nodes`.
+    pub fn id(&self) -> String {
+        match self {
+            Resource::Role { name, .. } => format!("role/{name}"),
+            Resource::OidcProvider { issuer, .. } => {
+                format!("oidc-provider/{}", issuer.trim_start_matches("https://"))
+            }
+            Resource::Cluster { name, .. } => format!("cluster/{name}"),
+            Resource::Addon { cluster, name, .. } => format!("addon/{cluster}/{name}"),
+            Resource::AccessEntry {
+                cluster, principal, ..
+            } => format!("access-entry/{cluster}/{principal}"),
+            Resource::NodeGroup { cluster, name, .. } => format!("node-group/{cluster}/{name}"),
+            Resource::SecurityGroupRule {
+                group,
+                protocol,
+                from_port,
+                to_port,
+                source_group,
+                ..
+            } => {
+                format!(
+                    "security-group-rule/{group}/{protocol}/{from_port}-{to_port}/{source_group}"
+                )
+            }
+            Resource::Tag { resource, key, .. } => format!("tag/{resource}/{key}"),
+            Resource::TrustStatement { role, sid, .. } => format!("trust-statement/{role}/{sid}"),
+        }
+    }
+}
+
+/// How far a found resource is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "state", content = "why")]
+pub enum Status {
+    /// Usable.
+    Ready,
+    /// On its way; what the service says it is doing.
+    Pending(String),
+    /// Will not become ready; why, with health issues.
+    Failed(String),
+    /// Being deleted.
+    Deleting,
+}
+
+/// A resource that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// How far it is.
+    pub status: Status,
+    /// Value of [`RUN_TAG`], for kinds that carry tags. A tag, trust statement or rule carries none: there the exact content decides.
+    pub run: Option<String>,
+    /// Whether it equals what was asked for (in the fields of [`Resource`]); `false` means somebody made it differently.
+    pub equal: bool,
+    /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// A subnet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subnet {
+    /// Id.
+    pub id: String,
+    /// VPC id.
+    pub vpc: String,
+    /// Availability zone.
+    pub zone: String,
+    /// IPv4 CIDR.
+    pub cidr: String,
+    /// Free addresses now.
+    pub free_ips: u32,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// One ingress rule as EC2 lists it, one source each.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IngressRule {
+    /// Protocol.
+    pub protocol: String,
+    /// First port, -1 for all.
+    pub from_port: i32,
+    /// Last port, -1 for all.
+    pub to_port: i32,
+    /// Source group id, if the source is a group.
+    pub source_group: Option<String>,
+    /// Source CIDR, if the source is a range.
+    pub cidr: Option<String>,
+    /// Description.
+    pub description: Option<String>,
+}
+
+/// A security group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SecurityGroup {
+    /// Id.
+    pub id: String,
+    /// Name.
+    pub name: String,
+    /// VPC id.
+    pub vpc: String,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+    /// Ingress rules.
+    pub ingress: Vec<IngressRule>,
+}
+
+/// An IAM role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Role {
+    /// Name.
+    pub name: String,
+    /// ARN.
+    pub arn: String,
+    /// Trust policy document.
+    pub trust: Value,
+    /// Attached managed policy ARNs.
+    pub managed_policies: Vec<String>,
+    /// Inline policies by name.
+    pub inline_policies: BTreeMap<String, Value>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// What the account holds, as far as a plan needs it. Lists are sorted by id or name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Inventory {
+    /// Caller and region.
+    pub identity: CloudIdentity,
+    /// VPC id and CIDRs of the cluster's VPC.
+    pub vpc: Option<Vpc>,
+    /// Subnets of that VPC.
+    pub subnets: Vec<Subnet>,
+    /// Security groups of that VPC.
+    pub security_groups: Vec<SecurityGroup>,
+    /// All IAM roles (service-linked ones left out).
+    pub roles: Vec<Role>,
+    /// Issuers of the account's OIDC providers (without https://).
+    pub oidc_providers: Vec<String>,
+    /// EKS clusters with node groups, add-ons and access entries by name.
+    pub clusters: Vec<EksCluster>,
+}
+
+/// A VPC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Vpc {
+    /// Id.
+    pub id: String,
+    /// IPv4 CIDRs.
+    pub cidrs: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An EKS cluster, by names.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EksCluster {
+    /// Name.
+    pub name: String,
+    /// Version.
+    pub version: String,
+    /// Node group names.
+    pub node_groups: Vec<String>,
+    /// Add-on names.
+    pub addons: Vec<String>,
+    /// Principals with access entries.
+    pub access_entries: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// The cloud. `create` and `delete` are single requests (a role: a few in a fixed order, each idempotent).
+#[async_trait]
+pub trait Cloud: Send + Sync {
+    /// Account, region, caller.
+    async fn identity(&self) -> Result<CloudIdentity>;
+    /// Looks for a resource by its identifying fields; `None` when absent.
+    async fn find(&self, resource: &Resource) -> Result<Option<Found>>;
+    /// Creates it, tagged with the run and with a client token made from `run` and the resource's id, so a repeat finds the same one.
+    async fn create(&self, resource: &Resource, run: &str) -> Result<()>;
+    /// Deletes it; absent is fine.
+    async fn delete(&self, resource: &Resource) -> Result<()>;
+    /// Reads the account. `vpc_tag` is the kops cluster name whose VPC, subnets and groups are meant.
+    async fn inventory(&self, kops_cluster: &str) -> Result<Inventory>;
+}

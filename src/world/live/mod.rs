@@ -1,0 +1,1 @@
+//! The live world: kube, the AWS SDK, DNS queries, HTTP, PostgreSQL.
