@@ -24,7 +24,13 @@ async fn zone(layer: &Layer) -> String {
 }
 
 /// Source `fake` wishes for ten random names, others at each start; `empty` (not in old versions) for none.
-async fn run(program: &Path, layer: &Layer, owner: &str, source: &str, env: &[(&str, String)]) -> String {
+async fn run(
+    program: &Path,
+    layer: &Layer,
+    owner: &str,
+    source: &str,
+    env: &[(&str, String)],
+) -> String {
     let output = Command::new(program)
         .args([
             "--provider=aws",
@@ -67,7 +73,8 @@ fn proxied(layer: &Layer) -> Vec<(&'static str, String)> {
 }
 
 fn program(version: &str) -> PathBuf {
-    paths::binary(&format!("external-dns-{version}"), "external-dns").expect("run the bench's build first")
+    paths::binary(&format!("external-dns-{version}"), "external-dns")
+        .expect("run the bench's build first")
 }
 
 #[tokio::test]
@@ -86,24 +93,45 @@ async fn external_dns_0_10_2_writes_and_removes_its_records_through_the_connect_
     assert!(!records.is_empty());
     // One TXT a name, in the old format: the very name of the record (externaldns.md 1.3).
     assert_eq!(records.len(), texts.len());
-    assert!(texts.iter().all(|t| t.values[0].contains("external-dns/owner=shop-blue") && t.ttl == Some(300)));
+    assert!(
+        texts
+            .iter()
+            .all(|t| t.values[0].contains("external-dns/owner=shop-blue") && t.ttl == Some(300))
+    );
     run(&program, &layer, "shop-blue", "fake", &env).await;
     let now = layer.strict.zones().remove(0);
     assert!(
-        records.iter().chain(&texts).all(|r| !now.records.contains_key(&r.key())),
+        records
+            .iter()
+            .chain(&texts)
+            .all(|r| !now.records.contains_key(&r.key())),
         "sync deletes what it owns and no longer wishes for"
     );
     assert_eq!(now.records.len(), zone.records.len());
     let calls = layer.strict.calls();
-    assert!(calls.iter().all(|c| c.who != "EDNS" || c.status == 200), "{calls:?}");
-    assert!(calls.iter().any(|c| c.who == "EDNS" && c.action == "ChangeResourceRecordSets" && c.changed));
+    assert!(
+        calls.iter().all(|c| c.who != "EDNS" || c.status == 200),
+        "{calls:?}"
+    );
+    assert!(
+        calls
+            .iter()
+            .any(|c| c.who == "EDNS" && c.action == "ChangeResourceRecordSets" && c.changed)
+    );
 }
 
 #[tokio::test]
 async fn external_dns_0_21_0_leaves_another_owners_records_alone() {
     let layer = layer().await.expect("layer");
     zone(&layer).await;
-    run(&program("0.10.2"), &layer, "shop-blue", "fake", &proxied(&layer)).await;
+    run(
+        &program("0.10.2"),
+        &layer,
+        "shop-blue",
+        "fake",
+        &proxied(&layer),
+    )
+    .await;
     let before = layer.strict.zones()[0].listing();
     let env = [("AWS_ENDPOINT_URL", layer.strict.endpoint())];
     run(&program("0.21.0"), &layer, "shop-green", "empty", &env).await;

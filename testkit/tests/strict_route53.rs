@@ -5,8 +5,8 @@ mod strict_bench;
 use aws_sdk_route53::Client;
 use aws_sdk_route53::error::ProvideErrorMetadata;
 use aws_sdk_route53::types::{
-    AliasTarget, Change, ChangeAction, ChangeBatch, ChangeStatus, ResourceRecord, ResourceRecordSet,
-    ResourceRecordSetFailover, RrType,
+    AliasTarget, Change, ChangeAction, ChangeBatch, ChangeStatus, ResourceRecord,
+    ResourceRecordSet, ResourceRecordSetFailover, RrType,
 };
 use strict_bench::{Layer, eventually, layer, route53};
 use testkit::strict::{Fault, FaultKind};
@@ -122,7 +122,12 @@ impl Zone {
     }
 
     /// The batch is refused with this code, a message holding these words, and the zone stays as it was.
-    async fn refuse(&self, code: &str, words: &str, changes: Vec<(ChangeAction, ResourceRecordSet)>) {
+    async fn refuse(
+        &self,
+        code: &str,
+        words: &str,
+        changes: Vec<(ChangeAction, ResourceRecordSet)>,
+    ) {
         let before = self.listing();
         let (found, message) = self.change(changes).await.expect_err(words);
         assert_eq!(found, code, "{message}");
@@ -132,7 +137,11 @@ impl Zone {
 
     fn listing(&self) -> String {
         let zones = self._layer.strict.zones();
-        zones.iter().find(|z| z.id == self.id).expect("zone").listing()
+        zones
+            .iter()
+            .find(|z| z.id == self.id)
+            .expect("zone")
+            .listing()
     }
 }
 
@@ -141,7 +150,13 @@ const BATCH: &str = "InvalidChangeBatch";
 #[tokio::test]
 async fn a_batch_with_one_bad_change_leaves_the_zone_untouched() {
     let zone = zone().await;
-    zone.accept(vec![create(set("www.shop.test", "A", 20, &["203.0.113.10"]))]).await;
+    zone.accept(vec![create(set(
+        "www.shop.test",
+        "A",
+        20,
+        &["203.0.113.10"],
+    ))])
+    .await;
     zone.refuse(
         BATCH,
         "is not permitted in zone shop.test.",
@@ -158,9 +173,20 @@ async fn a_batch_with_one_bad_change_leaves_the_zone_untouched() {
 #[tokio::test]
 async fn a_record_that_exists_cannot_be_created_again_not_even_with_other_values() {
     let zone = zone().await;
-    zone.accept(vec![create(set("www.shop.test", "A", 20, &["203.0.113.10"]))]).await;
+    zone.accept(vec![create(set(
+        "www.shop.test",
+        "A",
+        20,
+        &["203.0.113.10"],
+    ))])
+    .await;
     for value in ["203.0.113.10", "198.51.100.10"] {
-        zone.refuse(BATCH, "but it already exists", vec![create(set("WWW.shop.test.", "A", 20, &[value]))]).await;
+        zone.refuse(
+            BATCH,
+            "but it already exists",
+            vec![create(set("WWW.shop.test.", "A", 20, &[value]))],
+        )
+        .await;
     }
 }
 
@@ -168,25 +194,86 @@ async fn a_record_that_exists_cannot_be_created_again_not_even_with_other_values
 async fn a_delete_must_name_values_ttl_and_set_identifier_exactly() {
     let zone = zone().await;
     zone.accept(vec![
-        create(set("www.shop.test", "A", 20, &["203.0.113.10", "203.0.113.11"])),
+        create(set(
+            "www.shop.test",
+            "A",
+            20,
+            &["203.0.113.10", "203.0.113.11"],
+        )),
         create(weighted("w.shop.test", "blue", 1, "203.0.113.10")),
         create(weighted("w.shop.test", "green", 0, "198.51.100.10")),
         create(alias("orders.shop.test", "A", LB_ZONE, LB)),
     ])
     .await;
     // The stale value that moto still accepts (eks.md 7).
-    zone.accept(vec![upsert(set("www.shop.test", "A", 20, &["203.0.113.12"]))]).await;
+    zone.accept(vec![upsert(set(
+        "www.shop.test",
+        "A",
+        20,
+        &["203.0.113.12"],
+    ))])
+    .await;
     let differs = "but the values provided do not match the current values";
-    zone.refuse(BATCH, differs, vec![delete(set("www.shop.test", "A", 20, &["203.0.113.10", "203.0.113.11"]))]).await;
-    zone.refuse(BATCH, differs, vec![delete(set("www.shop.test", "A", 300, &["203.0.113.12"]))]).await;
-    zone.refuse(BATCH, differs, vec![delete(weighted("w.shop.test", "blue", 2, "203.0.113.10"))]).await;
-    zone.refuse(BATCH, differs, vec![delete(alias("orders.shop.test", "A", LB_ZONE, "b-2.eu-west-1.elb.amazonaws.com"))]).await;
-    zone.refuse(BATCH, "but it was not found", vec![delete(set("w.shop.test", "A", 60, &["203.0.113.10"]))]).await;
-    zone.refuse(BATCH, "but it was not found", vec![delete(weighted("x.shop.test", "blue", 1, "203.0.113.10"))]).await;
+    zone.refuse(
+        BATCH,
+        differs,
+        vec![delete(set(
+            "www.shop.test",
+            "A",
+            20,
+            &["203.0.113.10", "203.0.113.11"],
+        ))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        differs,
+        vec![delete(set("www.shop.test", "A", 300, &["203.0.113.12"]))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        differs,
+        vec![delete(weighted("w.shop.test", "blue", 2, "203.0.113.10"))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        differs,
+        vec![delete(alias(
+            "orders.shop.test",
+            "A",
+            LB_ZONE,
+            "b-2.eu-west-1.elb.amazonaws.com",
+        ))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        "but it was not found",
+        vec![delete(set("w.shop.test", "A", 60, &["203.0.113.10"]))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        "but it was not found",
+        vec![delete(weighted("x.shop.test", "blue", 1, "203.0.113.10"))],
+    )
+    .await;
     // Exactly named, only that one goes.
-    zone.accept(vec![delete(weighted("w.shop.test", "blue", 1, "203.0.113.10"))]).await;
-    assert!(zone.listing().contains("<SetIdentifier>green</SetIdentifier>"));
-    zone.accept(vec![delete(alias("orders.shop.test", "A", LB_ZONE, LB))]).await;
+    zone.accept(vec![delete(weighted(
+        "w.shop.test",
+        "blue",
+        1,
+        "203.0.113.10",
+    ))])
+    .await;
+    assert!(
+        zone.listing()
+            .contains("<SetIdentifier>green</SetIdentifier>")
+    );
+    zone.accept(vec![delete(alias("orders.shop.test", "A", LB_ZONE, LB))])
+        .await;
 }
 
 #[tokio::test]
@@ -198,9 +285,29 @@ async fn a_cname_stands_alone_and_never_at_the_apex() {
     ])
     .await;
     let conflict = "conflicts with other records with the same DNS name";
-    zone.refuse(BATCH, conflict, vec![create(set("www.shop.test", "CNAME", 20, &["x.example.net"]))]).await;
-    zone.refuse(BATCH, conflict, vec![create(set("docs.shop.test", "TXT", 20, &["\"x\""]))]).await;
-    zone.refuse(BATCH, "not permitted at apex", vec![create(set("shop.test", "CNAME", 20, &["x.example.net"]))]).await;
+    zone.refuse(
+        BATCH,
+        conflict,
+        vec![create(set(
+            "www.shop.test",
+            "CNAME",
+            20,
+            &["x.example.net"],
+        ))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        conflict,
+        vec![create(set("docs.shop.test", "TXT", 20, &["\"x\""]))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        "not permitted at apex",
+        vec![create(set("shop.test", "CNAME", 20, &["x.example.net"]))],
+    )
+    .await;
     // Replacing it in one batch is allowed: what counts is the zone afterwards.
     zone.accept(vec![
         delete(set("docs.shop.test", "CNAME", 20, &["docs.example.net"])),
@@ -218,19 +325,44 @@ async fn record_sets_of_one_name_and_type_share_one_routing_policy() {
     ])
     .await;
     let others = "cannot be created as other RRSets exist with the same name and type";
-    zone.refuse(BATCH, others, vec![upsert(weighted("www.shop.test", "green", 0, "198.51.100.10"))]).await;
-    zone.refuse(BATCH, others, vec![create(set("w.shop.test", "A", 60, &["198.51.100.10"]))]).await;
+    zone.refuse(
+        BATCH,
+        others,
+        vec![upsert(weighted(
+            "www.shop.test",
+            "green",
+            0,
+            "198.51.100.10",
+        ))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        others,
+        vec![create(set("w.shop.test", "A", 60, &["198.51.100.10"]))],
+    )
+    .await;
     let mut failover = set("w.shop.test", "A", 60, &["198.51.100.10"]);
     failover.set_identifier = Some("green".into());
     failover.failover = Some(ResourceRecordSetFailover::Primary);
-    zone.refuse(BATCH, others, vec![create(failover.clone())]).await;
+    zone.refuse(BATCH, others, vec![create(failover.clone())])
+        .await;
     failover.set_identifier = Some("blue".into());
-    zone.refuse(BATCH, "Tried to change the routing policy", vec![upsert(failover)]).await;
-    zone.refuse("InvalidInput", "Missing field 'SetIdentifier'", vec![create({
-        let mut s = set("v.shop.test", "A", 60, &["198.51.100.10"]);
-        s.weight = Some(1);
-        s
-    })])
+    zone.refuse(
+        BATCH,
+        "Tried to change the routing policy",
+        vec![upsert(failover)],
+    )
+    .await;
+    zone.refuse(
+        "InvalidInput",
+        "Missing field 'SetIdentifier'",
+        vec![create({
+            let mut s = set("v.shop.test", "A", 60, &["198.51.100.10"]);
+            s.weight = Some(1);
+            s
+        })],
+    )
     .await;
 }
 
@@ -239,11 +371,18 @@ async fn an_alias_has_no_ttl_and_everything_else_has_one() {
     let zone = zone().await;
     let mut with_ttl = alias("orders.shop.test", "A", LB_ZONE, LB);
     with_ttl.ttl = Some(60);
-    zone.refuse("InvalidInput", "but found more than one", vec![create(with_ttl)]).await;
+    zone.refuse(
+        "InvalidInput",
+        "but found more than one",
+        vec![create(with_ttl)],
+    )
+    .await;
     let mut without = set("www.shop.test", "A", 20, &["203.0.113.10"]);
     without.ttl = None;
-    zone.refuse("InvalidInput", "but found none", vec![create(without)]).await;
-    zone.accept(vec![create(alias("orders.shop.test", "A", LB_ZONE, LB))]).await;
+    zone.refuse("InvalidInput", "but found none", vec![create(without)])
+        .await;
+    zone.accept(vec![create(alias("orders.shop.test", "A", LB_ZONE, LB))])
+        .await;
     let listed = zone
         .api
         .list_resource_record_sets()
@@ -257,16 +396,39 @@ async fn an_alias_has_no_ttl_and_everything_else_has_one() {
         .find(|r| r.name == "orders.shop.test.")
         .expect("orders");
     assert_eq!(orders.ttl, None, "trap 27: moto lists an alias with TTL 0");
-    assert_eq!(orders.alias_target.as_ref().expect("alias").dns_name, format!("{LB}."));
+    assert_eq!(
+        orders.alias_target.as_ref().expect("alias").dns_name,
+        format!("{LB}.")
+    );
 }
 
 #[tokio::test]
 async fn an_alias_to_a_wrong_or_unknown_zone_is_refused() {
     let zone = zone().await;
     let outside = "does not lie within the target zone";
-    zone.refuse(BATCH, outside, vec![create(alias("o.shop.test", "A", "Z35SXDOTRQ7X7K", LB))]).await;
-    zone.refuse(BATCH, outside, vec![create(alias("o.shop.test", "A", "ZBOGUS", "x.example.net"))]).await;
-    zone.refuse(BATCH, "but that target was not found", vec![create(alias("o.shop.test", "A", &zone.id, "gone.shop.test"))]).await;
+    zone.refuse(
+        BATCH,
+        outside,
+        vec![create(alias("o.shop.test", "A", "Z35SXDOTRQ7X7K", LB))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        outside,
+        vec![create(alias("o.shop.test", "A", "ZBOGUS", "x.example.net"))],
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        "but that target was not found",
+        vec![create(alias(
+            "o.shop.test",
+            "A",
+            &zone.id,
+            "gone.shop.test",
+        ))],
+    )
+    .await;
     // A target made by the same batch is there.
     zone.accept(vec![
         create(set("www.shop.test", "A", 20, &["203.0.113.10"])),
@@ -280,13 +442,36 @@ async fn bad_values_are_refused() {
     let zone = zone().await;
     let long = format!("\"{}\"", "x".repeat(256));
     for (words, set) in [
-        ("not a valid IPv4 address", set("a.shop.test", "A", 20, &["203.0.113.300"])),
-        ("not a valid IPv4 address", set("a.shop.test", "A", 20, &["lb.example.net"])),
-        ("not a valid IPv6 address", set("a.shop.test", "AAAA", 20, &["203.0.113.10"])),
-        ("enclosed in quotation marks", set("a.shop.test", "TXT", 20, &["heritage=external-dns"])),
+        (
+            "not a valid IPv4 address",
+            set("a.shop.test", "A", 20, &["203.0.113.300"]),
+        ),
+        (
+            "not a valid IPv4 address",
+            set("a.shop.test", "A", 20, &["lb.example.net"]),
+        ),
+        (
+            "not a valid IPv6 address",
+            set("a.shop.test", "AAAA", 20, &["203.0.113.10"]),
+        ),
+        (
+            "enclosed in quotation marks",
+            set("a.shop.test", "TXT", 20, &["heritage=external-dns"]),
+        ),
         ("Value is too long", set("a.shop.test", "TXT", 20, &[&long])),
-        ("Duplicate Resource Record", set("a.shop.test", "A", 20, &["203.0.113.10", "203.0.113.10"])),
-        ("may hold one value", set("a.shop.test", "CNAME", 20, &["a.example.net", "b.example.net"])),
+        (
+            "Duplicate Resource Record",
+            set("a.shop.test", "A", 20, &["203.0.113.10", "203.0.113.10"]),
+        ),
+        (
+            "may hold one value",
+            set(
+                "a.shop.test",
+                "CNAME",
+                20,
+                &["a.example.net", "b.example.net"],
+            ),
+        ),
     ] {
         zone.refuse(BATCH, words, vec![create(set)]).await;
     }
@@ -297,36 +482,70 @@ async fn a_batch_holds_1000_values_and_an_upsert_counts_twice() {
     let zone = zone().await;
     let many = |n: usize, action: ChangeAction| -> Vec<_> {
         (0..n)
-            .map(|i| (action.clone(), set(&format!("h{i}.shop.test"), "A", 20, &["203.0.113.10"])))
+            .map(|i| {
+                (
+                    action.clone(),
+                    set(&format!("h{i}.shop.test"), "A", 20, &["203.0.113.10"]),
+                )
+            })
             .collect()
     };
-    zone.refuse(BATCH, "Number of records limit of 1000 exceeded", many(501, ChangeAction::Upsert)).await;
-    zone.refuse(BATCH, "Number of records limit of 1000 exceeded", many(1001, ChangeAction::Create)).await;
+    zone.refuse(
+        BATCH,
+        "Number of records limit of 1000 exceeded",
+        many(501, ChangeAction::Upsert),
+    )
+    .await;
+    zone.refuse(
+        BATCH,
+        "Number of records limit of 1000 exceeded",
+        many(1001, ChangeAction::Create),
+    )
+    .await;
     zone.accept(many(1000, ChangeAction::Create)).await;
     let text = format!("\"{}\"", "x".repeat(250));
     let texts: Vec<_> = (0..64)
         .map(|i| upsert(set(&format!("t{i}.shop.test"), "TXT", 300, &[&text])))
         .collect();
-    zone.refuse(BATCH, "Number of characters limit of 32000 exceeded", texts).await;
+    zone.refuse(BATCH, "Number of characters limit of 32000 exceeded", texts)
+        .await;
 }
 
 #[tokio::test]
 async fn the_zones_own_ns_and_soa_stay() {
     let zone = zone().await;
-    let listed = zone.api.list_resource_record_sets().hosted_zone_id(&zone.id).send().await.expect("listing");
-    let types: Vec<&str> = listed.resource_record_sets.iter().map(|r| r.r#type.as_str()).collect();
+    let listed = zone
+        .api
+        .list_resource_record_sets()
+        .hosted_zone_id(&zone.id)
+        .send()
+        .await
+        .expect("listing");
+    let types: Vec<&str> = listed
+        .resource_record_sets
+        .iter()
+        .map(|r| r.r#type.as_str())
+        .collect();
     assert_eq!(types, ["NS", "SOA"]);
     for own in listed.resource_record_sets {
-        zone.refuse(BATCH, "A HostedZone must contain", vec![delete(own)]).await;
+        zone.refuse(BATCH, "A HostedZone must contain", vec![delete(own)])
+            .await;
     }
 }
 
 #[tokio::test]
 async fn a_wildcard_is_listed_in_octal_and_found_by_both_spellings() {
     let zone = zone().await;
-    zone.accept(vec![create(set("*.Shop.test", "A", 20, &["203.0.113.10"]))]).await;
+    zone.accept(vec![create(set("*.Shop.test", "A", 20, &["203.0.113.10"]))])
+        .await;
     assert!(zone.listing().contains("<Name>\\052.shop.test.</Name>"));
-    zone.accept(vec![delete(set("\\052.shop.test.", "A", 20, &["203.0.113.10"]))]).await;
+    zone.accept(vec![delete(set(
+        "\\052.shop.test.",
+        "A",
+        20,
+        &["203.0.113.10"],
+    ))])
+    .await;
 }
 
 #[tokio::test]
@@ -334,7 +553,14 @@ async fn listings_come_in_order_of_reversed_labels_in_pages_of_300_at_most() {
     let zone = zone().await;
     for n in 0..2 {
         let changes = (n * 200..(n + 1) * 200)
-            .map(|i| create(set(&format!("h{i:03}.shop.test"), "A", 20, &["203.0.113.10"])))
+            .map(|i| {
+                create(set(
+                    &format!("h{i:03}.shop.test"),
+                    "A",
+                    20,
+                    &["203.0.113.10"],
+                ))
+            })
             .collect();
         zone.accept(changes).await;
     }
@@ -360,18 +586,30 @@ async fn listings_come_in_order_of_reversed_labels_in_pages_of_300_at_most() {
         assert!(page.resource_record_sets.len() <= 300);
         pages += 1;
         names.extend(page.resource_record_sets.iter().map(|r| {
-            format!("{} {} {}", r.name, r.r#type.as_str(), r.set_identifier.as_deref().unwrap_or(""))
+            format!(
+                "{} {} {}",
+                r.name,
+                r.r#type.as_str(),
+                r.set_identifier.as_deref().unwrap_or("")
+            )
         }));
         if !page.is_truncated {
             break;
         }
-        (name, kind, id) = (page.next_record_name, page.next_record_type, page.next_record_identifier);
+        (name, kind, id) = (
+            page.next_record_name,
+            page.next_record_type,
+            page.next_record_identifier,
+        );
     }
     assert_eq!(pages, 2);
     assert_eq!(names.len(), 404);
     assert_eq!(names[0], "shop.test. NS ");
     assert_eq!(names[2], "h000.shop.test. A ");
-    assert_eq!(names[402..], ["h000.z.shop.test. A blue", "h000.z.shop.test. A green"]);
+    assert_eq!(
+        names[402..],
+        ["h000.z.shop.test. A blue", "h000.z.shop.test. A green"]
+    );
     // A page may begin within the sets of one name.
     let page = zone
         .api
@@ -390,7 +628,12 @@ async fn listings_come_in_order_of_reversed_labels_in_pages_of_300_at_most() {
 async fn a_change_is_pending_before_it_is_in_sync() {
     let zone = zone().await;
     let id = zone
-        .change(vec![create(set("www.shop.test", "A", 20, &["203.0.113.10"]))])
+        .change(vec![create(set(
+            "www.shop.test",
+            "A",
+            20,
+            &["203.0.113.10"],
+        ))])
         .await
         .expect("change");
     let status = || async {
@@ -402,7 +645,13 @@ async fn a_change_is_pending_before_it_is_in_sync() {
         (status().await == ChangeStatus::Insync).then_some(())
     })
     .await;
-    let unknown = zone.api.get_change().id("C000").send().await.expect_err("unknown change");
+    let unknown = zone
+        .api
+        .get_change()
+        .id("C000")
+        .send()
+        .await
+        .expect_err("unknown change");
     assert_eq!(unknown.into_service_error().code(), Some("NoSuchChange"));
 }
 
@@ -410,17 +659,48 @@ async fn a_change_is_pending_before_it_is_in_sync() {
 async fn zones_are_found_by_name_and_tagged_and_only_go_when_empty() {
     let zone = zone().await;
     let api = &zone.api;
-    let again = api.create_hosted_zone().name("shop.test").caller_reference("one").send().await;
-    assert_eq!(again.expect_err("same reference").into_service_error().code(), Some("HostedZoneAlreadyExists"));
+    let again = api
+        .create_hosted_zone()
+        .name("shop.test")
+        .caller_reference("one")
+        .send()
+        .await;
+    assert_eq!(
+        again
+            .expect_err("same reference")
+            .into_service_error()
+            .code(),
+        Some("HostedZoneAlreadyExists")
+    );
     // Two zones of one name are legal, which is why tools must pin ids.
-    let twin = api.create_hosted_zone().name("shop.test").caller_reference("two").send().await.expect("twin");
+    let twin = api
+        .create_hosted_zone()
+        .name("shop.test")
+        .caller_reference("two")
+        .send()
+        .await
+        .expect("twin");
     let twin = twin.hosted_zone.expect("zone").id;
-    let by_name = api.list_hosted_zones_by_name().dns_name("shop.test").max_items(1).send().await.expect("by name");
-    assert_eq!((by_name.hosted_zones.len(), by_name.is_truncated), (1, true));
+    let by_name = api
+        .list_hosted_zones_by_name()
+        .dns_name("shop.test")
+        .max_items(1)
+        .send()
+        .await
+        .expect("by name");
+    assert_eq!(
+        (by_name.hosted_zones.len(), by_name.is_truncated),
+        (1, true)
+    );
     api.change_tags_for_resource()
         .resource_type(aws_sdk_route53::types::TagResourceType::Hostedzone)
         .resource_id(&zone.id)
-        .add_tags(aws_sdk_route53::types::Tag::builder().key("team").value("web").build())
+        .add_tags(
+            aws_sdk_route53::types::Tag::builder()
+                .key("team")
+                .value("web")
+                .build(),
+        )
         .send()
         .await
         .expect("tags");
@@ -432,11 +712,31 @@ async fn zones_are_found_by_name_and_tagged_and_only_go_when_empty() {
         .await
         .expect("tags");
     assert_eq!(tags.resource_tag_sets[0].tags()[0].value(), Some("web"));
-    zone.accept(vec![create(set("www.shop.test", "A", 20, &["203.0.113.10"]))]).await;
-    let full = api.delete_hosted_zone().id(&zone.id).send().await.expect_err("not empty");
+    zone.accept(vec![create(set(
+        "www.shop.test",
+        "A",
+        20,
+        &["203.0.113.10"],
+    ))])
+    .await;
+    let full = api
+        .delete_hosted_zone()
+        .id(&zone.id)
+        .send()
+        .await
+        .expect_err("not empty");
     assert_eq!(full.into_service_error().code(), Some("HostedZoneNotEmpty"));
-    api.delete_hosted_zone().id(twin).send().await.expect("an empty zone goes");
-    let gone = api.get_hosted_zone().id("Z000").send().await.expect_err("unknown");
+    api.delete_hosted_zone()
+        .id(twin)
+        .send()
+        .await
+        .expect("an empty zone goes");
+    let gone = api
+        .get_hosted_zone()
+        .id("Z000")
+        .send()
+        .await
+        .expect_err("unknown");
     assert_eq!(gone.into_service_error().code(), Some("NoSuchHostedZone"));
 }
 
@@ -447,15 +747,28 @@ async fn faults_throttle_fail_or_lose_the_reply_and_the_log_tells_what_really_ch
     let www = || vec![create(set("www.shop.test", "A", 20, &["203.0.113.10"]))];
     let action = "ChangeResourceRecordSets";
     strict.inject(Fault::new("route53", action, FaultKind::Throttle));
-    assert_eq!(zone.change(www()).await.expect_err("throttled").0, "Throttling");
+    assert_eq!(
+        zone.change(www()).await.expect_err("throttled").0,
+        "Throttling"
+    );
     strict.inject(Fault::new("route53", action, FaultKind::Error500));
-    assert_eq!(zone.change(www()).await.expect_err("failed").0, "InternalFailure");
+    assert_eq!(
+        zone.change(www()).await.expect_err("failed").0,
+        "InternalFailure"
+    );
     assert!(!zone.listing().contains("www"));
     strict.clear_faults();
     strict.inject(Fault::new("route53", action, FaultKind::LostReply));
     assert_eq!(zone.change(www()).await.expect_err("lost").0, "no code");
-    assert!(zone.listing().contains("www"), "the call was done although its reply was lost");
-    let calls: Vec<_> = strict.calls().into_iter().filter(|c| c.action == action).collect();
+    assert!(
+        zone.listing().contains("www"),
+        "the call was done although its reply was lost"
+    );
+    let calls: Vec<_> = strict
+        .calls()
+        .into_iter()
+        .filter(|c| c.action == action)
+        .collect();
     let seen: Vec<(u16, bool)> = calls.iter().map(|c| (c.status, c.changed)).collect();
     assert_eq!(seen, [(400, false), (500, false), (200, true)]);
     assert_eq!(calls[2].who, "test");

@@ -108,7 +108,12 @@ pub async fn role(strict: &Strict, name: &str, service: &str) -> String {
 /// A VPC 10.0.0.0/16 and subnets in zones a, b and again a.
 pub async fn network(strict: &Strict) -> (String, Vec<String>) {
     let ec2 = ec2(strict);
-    let vpc = ec2.create_vpc().cidr_block("10.0.0.0/16").send().await.expect("vpc");
+    let vpc = ec2
+        .create_vpc()
+        .cidr_block("10.0.0.0/16")
+        .send()
+        .await
+        .expect("vpc");
     let vpc = vpc.vpc.and_then(|v| v.vpc_id).expect("vpc id");
     let mut subnets = Vec::new();
     for (n, zone) in ["a", "b", "a"].iter().enumerate() {
