@@ -220,6 +220,13 @@ fn batch(from: &[RecordSet], to: &[RecordSet]) -> Vec<Change> {
     changes
 }
 
+/// Values that a change counts against the limit of a batch.
+fn values_in(change: &Change) -> usize {
+    match change {
+        Change::Create(r) | Change::Delete(r) | Change::Upsert(r) => r.values.len().max(1),
+    }
+}
+
 impl Handover {
     fn names<'a>(&'a self, cx: &'a Cx) -> impl Iterator<Item = &'a Name> {
         cx.plan
@@ -316,12 +323,7 @@ impl Handover {
         let mut values = 0;
         for (host, target) in to {
             let changes = batch(&now[host], target);
-            let weight: usize = changes
-                .iter()
-                .map(|Change::Create(r)| {
-                    Change::Delete(r) | Change::Upsert(r) | r.values.len().max(1)
-                })
-                .sum();
+            let weight: usize = changes.iter().map(values_in).sum();
             if !open.is_empty() && values + weight > BATCH_VALUES {
                 ids.push(self.change(cx, &open).await?);
                 (open, values) = (vec![], 0);

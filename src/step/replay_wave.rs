@@ -210,8 +210,9 @@ impl Step for Wave {
                 )
                 .map_err(StepError::Journal)?;
             let results: Vec<(String, StepResult<String>)> =
-                futures::stream::iter(group.iter().map(|(name, target)| async move {
-                    (name.clone(), Wave::create(cx, name, target).await)
+                futures::stream::iter(group.iter().cloned().map(|(name, target)| async move {
+                    let made = Wave::create(cx, &name, &target).await;
+                    (name, made)
                 }))
                 .buffer_unordered(width)
                 .collect()

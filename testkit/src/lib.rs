@@ -11,6 +11,9 @@ pub mod fixture;
 pub mod servers;
 
 // Room "strict": the AWS layer in front of the emulator, the token webhook, node groups to nodes.
+pub mod nodes;
+pub mod strict;
+pub mod webhook;
 
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
 pub mod apps;

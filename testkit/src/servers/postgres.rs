@@ -1,6 +1,7 @@
 //! Two small PostgreSQL servers: blue's database and green's. Two processes, since a subscription to a database of
 //! the same server waits for itself.
 
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -150,6 +151,11 @@ impl Postgres {
     /// The port on 127.0.0.1.
     pub fn port(&self) -> u16 {
         self.port.number()
+    }
+
+    /// The real socket.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port()))
     }
 
     /// Connection URL of the owner (superuser).
