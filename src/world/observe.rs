@@ -299,18 +299,32 @@ fn without_defaults(value: &mut Value) {
             for v in m.values_mut() {
                 without_defaults(v);
             }
-            let image = m.get("image").and_then(Value::as_str).unwrap_or("").to_owned();
-            let latest = image.ends_with(":latest") || !image.rsplit('/').next().unwrap_or("").contains([':', '@']);
+            let image = m
+                .get("image")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned();
+            let latest = image.ends_with(":latest")
+                || !image.rsplit('/').next().unwrap_or("").contains([':', '@']);
             let account = m.get("serviceAccountName").cloned();
             m.retain(|k, v| match (k.as_str(), &*v) {
-                ("imagePullPolicy", Value::String(p)) => p != if latest { "Always" } else { "IfNotPresent" },
+                ("imagePullPolicy", Value::String(p)) => {
+                    p != if latest { "Always" } else { "IfNotPresent" }
+                }
                 ("serviceAccount", v) => Some(v) != account.as_ref(),
                 ("rollingUpdate", v) => *v != json!({"maxSurge": "25%", "maxUnavailable": "25%"}),
-                ("strategy" | "updateStrategy", v) => *v != json!({"type": "RollingUpdate"}) && *v != json!({"type": "RollingUpdate", "rollingUpdate": {}}),
-                ("persistentVolumeClaimRetentionPolicy", v) => *v != json!({"whenDeleted": "Retain", "whenScaled": "Retain"}),
+                ("strategy" | "updateStrategy", v) => {
+                    *v != json!({"type": "RollingUpdate"})
+                        && *v != json!({"type": "RollingUpdate", "rollingUpdate": {}})
+                }
+                ("persistentVolumeClaimRetentionPolicy", v) => {
+                    *v != json!({"whenDeleted": "Retain", "whenScaled": "Retain"})
+                }
                 ("conversion", v) => *v != json!({"strategy": "None"}),
                 (k, Value::String(s)) => !TEXT_DEFAULTS.contains(&(k, s.as_str())),
-                (k, Value::Number(n)) => n.as_i64().is_none_or(|n| !NUMBER_DEFAULTS.contains(&(k, n))),
+                (k, Value::Number(n)) => n
+                    .as_i64()
+                    .is_none_or(|n| !NUMBER_DEFAULTS.contains(&(k, n))),
                 (k, Value::Bool(b)) => !BOOL_DEFAULTS.contains(&(k, *b)),
                 _ => true,
             });
@@ -352,7 +366,10 @@ const NUMBER_DEFAULTS: &[(&str, i64)] = &[
     ("successfulJobsHistoryLimit", 3),
     ("partition", 0),
 ];
-const BOOL_DEFAULTS: &[(&str, bool)] = &[("enableServiceLinks", true), ("preserveUnknownFields", false)];
+const BOOL_DEFAULTS: &[(&str, bool)] = &[
+    ("enableServiceLinks", true),
+    ("preserveUnknownFields", false),
+];
 
 fn without_empty(value: &mut Value) {
     match value {

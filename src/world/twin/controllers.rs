@@ -58,9 +58,7 @@ impl State {
     }
 
     fn pod(&self, side: Side, key: &Key) -> Option<&PodInfo> {
-        self.store(side)
-            .pods
-            .get(&(key.2.clone(), key.3.clone()))
+        self.store(side).pods.get(&(key.2.clone(), key.3.clone()))
     }
 
     /// Hash of a workload's pod template, computed once per generation.
@@ -225,7 +223,10 @@ impl State {
             let Some(p) = self.pod(side, &pod) else {
                 continue;
             };
-            match (p.leaving, p.label("pod-template-hash") == Some(hash.as_str())) {
+            match (
+                p.leaving,
+                p.label("pod-template-hash") == Some(hash.as_str()),
+            ) {
                 (true, false) => leaving_old = true,
                 (true, true) => {}
                 (false, true) => current.push(pod),
@@ -451,7 +452,11 @@ impl State {
             .as_u64()
             .unwrap_or(30)
             .min(3);
-        let grace = if pod["status"]["phase"] == "Running" { grace } else { 0 };
+        let grace = if pod["status"]["phase"] == "Running" {
+            grace
+        } else {
+            0
+        };
         self.store_mut(side)
             .update(key, |p| p["metadata"]["deletionTimestamp"] = json!(stamp));
         let after = self.secs(grace);

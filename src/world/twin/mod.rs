@@ -177,7 +177,7 @@ impl Twin {
     }
     /// What clients and writers saw.
     pub fn traffic(&self) -> Traffic {
-        self.lock().traffic.seen.clone()
+        self.lock().seen()
     }
     /// What the running ExternalDNS instances did, oldest first, as `side ns/name ACTION name TYPE`.
     pub fn external_dns_log(&self) -> Vec<String> {

@@ -42,7 +42,10 @@ impl PodInfo {
                 .collect(),
             ready: !leaving
                 && phase == "Running"
-                && conditions.into_iter().flatten().any(|c| c["type"] == "Ready" && c["status"] == "True"),
+                && conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|c| c["type"] == "Ready" && c["status"] == "True"),
             running: phase == "Running",
             leaving,
             pending: phase == "Pending" && !leaving,
@@ -50,13 +53,18 @@ impl PodInfo {
         }
     }
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.labels.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+        self.labels
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
     }
     /// Whether a label selector takes it; an empty one takes nothing.
     pub fn selected(&self, selector: &Value) -> bool {
-        selector
-            .as_object()
-            .is_some_and(|m| !m.is_empty() && m.iter().all(|(k, v)| v.as_str().is_some_and(|v| self.label(k) == Some(v))))
+        selector.as_object().is_some_and(|m| {
+            !m.is_empty()
+                && m.iter()
+                    .all(|(k, v)| v.as_str().is_some_and(|v| self.label(k) == Some(v)))
+        })
     }
 }
 
@@ -156,14 +164,20 @@ impl Store {
 
     fn put(&mut self, key: &Key, object: Value) {
         if key.1 == "Pod" {
-            self.pods.insert((key.2.clone(), key.3.clone()), PodInfo::of(&object));
+            self.pods
+                .insert((key.2.clone(), key.3.clone()), PodInfo::of(&object));
         }
         self.objects.insert(key.clone(), object);
     }
 
     /// Names of the pods that a uid owns in a namespace, with what is known about them.
-    pub fn pods_of<'a>(&'a self, ns: &'a str, owner: &'a str) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
-        self.pods_in(ns).filter(move |(_, p)| p.owners.iter().any(|o| o == owner))
+    pub fn pods_of<'a>(
+        &'a self,
+        ns: &'a str,
+        owner: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
+        self.pods_in(ns)
+            .filter(move |(_, p)| p.owners.iter().any(|o| o == owner))
     }
 
     /// All pods of a namespace.

@@ -113,9 +113,18 @@ impl CloudState {
         let issuer = self.issuer(&self.green);
         let known = self.things.contains_key(&format!("oidc-provider/{issuer}"))
             || self.inventory.oidc_providers.contains(&issuer);
-        let trust = match self.things.get(&format!("role/{name}")).map(|t| &t.resource) {
+        let trust = match self
+            .things
+            .get(&format!("role/{name}"))
+            .map(|t| &t.resource)
+        {
             Some(Resource::Role { trust, .. }) => Some(trust),
-            _ => self.inventory.roles.iter().find(|r| r.name == name).map(|r| &r.trust),
+            _ => self
+                .inventory
+                .roles
+                .iter()
+                .find(|r| r.name == name)
+                .map(|r| &r.trust),
         };
         known && trust.is_some_and(|t| t.to_string().contains(&issuer))
     }
@@ -187,7 +196,9 @@ impl State {
     pub fn identity_broken(&self, ns: &str, service_account: &str) -> Option<String> {
         let account = self.green.get("", "ServiceAccount", ns, service_account)?;
         let role = crate::object::annotation(account, "eks.amazonaws.com/role-arn")?;
-        (!self.cloud.trusts_green(role)).then(|| format!("service account {ns}/{service_account} on green cannot assume {role}"))
+        (!self.cloud.trusts_green(role)).then(|| {
+            format!("service account {ns}/{service_account} on green cannot assume {role}")
+        })
     }
 
     fn status_of(&self, thing: &Thing) -> Status {

@@ -90,7 +90,8 @@ async fn what_a_server_fills_in_does_not_count_and_what_a_person_chose_does() {
         if o["kind"] == "Deployment" {
             o["spec"]["progressDeadlineSeconds"] = json!(600);
             o["spec"]["template"]["spec"]["dnsPolicy"] = json!("ClusterFirst");
-            o["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] = json!("IfNotPresent");
+            o["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] =
+                json!("IfNotPresent");
             if o["metadata"]["name"] == "web" {
                 o["spec"]["strategy"] = json!({"type":"RollingUpdate","rollingUpdate":{"maxSurge":"25%","maxUnavailable":"25%"}});
             }
@@ -105,5 +106,10 @@ async fn what_a_server_fills_in_does_not_count_and_what_a_person_chose_does() {
         }
     }
     let c = observable(&of(&filled).1, &zones, &sets).await.unwrap();
-    assert_eq!(diff(&a, &c), ["blue > deployment/storefront/web > spec > template > spec > dnsPolicy: absent -> \"Default\""]);
+    assert_eq!(
+        diff(&a, &c),
+        [
+            "blue > deployment/storefront/web > spec > template > spec > dnsPolicy: absent -> \"Default\""
+        ]
+    );
 }
