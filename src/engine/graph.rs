@@ -60,6 +60,11 @@ pub(super) fn with_needs<'p>(
         .collect()
 }
 
+/// Steps of a run up to a phase: those of that phase and before, and whatever they need.
+pub fn steps_to(plan: &Plan, to: Option<Phase>) -> Vec<&StepSpec> {
+    with_needs(plan, super::within(to))
+}
+
 /// Ids of the steps that need each step directly.
 pub(super) fn dependents(plan: &Plan) -> BTreeMap<&str, Vec<&str>> {
     let mut map: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

@@ -6,6 +6,7 @@
 mod events;
 mod graph;
 mod pins;
+pub mod rehearse;
 mod run;
 mod undo;
 
@@ -17,9 +18,9 @@ mod tests;
 mod toy;
 
 pub use events::{Event, EventKind, Events, silent};
-pub use graph::check_plan;
+pub use graph::{check_plan, steps_to};
 pub use pins::{drift, verify_pins};
-pub use undo::UndoPreview;
+pub use undo::{UndoPreview, undo_preview};
 
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Journal, JournalError, Record, Stuck};

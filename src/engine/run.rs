@@ -1,7 +1,7 @@
 //! Forwards.
 
-use super::graph::with_needs;
-use super::{Engine, EventKind, Outcome, Problem, within};
+use super::graph::steps_to;
+use super::{Engine, EventKind, Outcome, Problem};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Mode, Record, Status};
 use crate::plan::model::{Phase, StepSpec};
@@ -33,7 +33,7 @@ impl Engine {
             .at(self.run_id())
             .remedy(format!("finish it first: crossfade rollback{flag}")));
         }
-        let targets = with_needs(&self.plan, within(to));
+        let targets = steps_to(&self.plan, to);
         let done = |state: &crate::journal::State| {
             targets
                 .iter()

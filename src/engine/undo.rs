@@ -3,8 +3,8 @@
 use super::graph::{dependents, to_undo};
 use super::{Engine, EventKind, Outcome, Problem};
 use crate::error::{Error, Kind, Result};
-use crate::journal::{Mode, Record, Status, Stuck};
-use crate::plan::model::{Phase, Promise, StepSpec};
+use crate::journal::{Mode, Record, State, Status, Stuck};
+use crate::plan::model::{Phase, Plan, Promise, StepSpec};
 use crate::step::StepError;
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -28,21 +28,25 @@ pub struct UndoPreview {
     pub promise: Promise,
 }
 
+/// What a rollback to the end of a phase (to the start when absent) would undo, in this order.
+pub fn undo_preview(plan: &Plan, state: &State, to: Option<Phase>) -> Vec<UndoPreview> {
+    to_undo(plan, state, to)
+        .into_iter()
+        .map(|s| UndoPreview {
+            step: s.id.clone(),
+            phase: s.phase,
+            summary: s.summary.clone(),
+            status: state.status(&s.id),
+            promise: s.promise.clone(),
+        })
+        .collect()
+}
+
 impl Engine {
     /// What [`Engine::rollback`] would undo; asks nobody and changes nothing.
     pub fn rollback_preview(&self, to: Option<Phase>) -> Vec<UndoPreview> {
-        self.journal.with_state(|state| {
-            to_undo(&self.plan, state, to)
-                .into_iter()
-                .map(|s| UndoPreview {
-                    step: s.id.clone(),
-                    phase: s.phase,
-                    summary: s.summary.clone(),
-                    status: state.status(&s.id),
-                    promise: s.promise.clone(),
-                })
-                .collect()
-        })
+        self.journal
+            .with_state(|state| undo_preview(&self.plan, state, to))
     }
 
     /// Walks back: undoes every step of later phases than `to` (all when absent), each after all that needed it.

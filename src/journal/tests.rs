@@ -99,6 +99,10 @@ fn cut_at_any_byte_it_recovers_to_the_last_whole_record() {
         let whole = ends.iter().filter(|n| **n <= cut).count();
         let torn = cut > 0 && bytes[cut - 1] != b'\n' && !ends.contains(&cut);
         assert_eq!(read_all(dir.path()), whole, "cut at {cut}");
+        // Every byte is read; opening syncs, so only around the ends of records and now and then in between.
+        if cut % 97 != 0 && !ends.iter().any(|e| cut.abs_diff(*e) <= 1) {
+            continue;
+        }
         let opened = Journal::open(dir.path(), "migrate").unwrap();
         assert_eq!(opened.journal.len() as usize, whole, "cut at {cut}");
         assert_eq!(opened.notice.is_some(), torn, "cut at {cut}");
@@ -131,7 +135,7 @@ fn a_flipped_bit_anywhere_before_the_last_line_stops_with_record_and_offset() {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join(JOURNAL), &damaged).unwrap();
         let record = bytes[..n].iter().filter(|b| **b == b'\n').count() as u64 + 1;
-        match Journal::open(dir.path(), "migrate").map(|o| o.notice) {
+        let broken = |r: Result<(), JournalError>| match r {
             Err(JournalError::Broken {
                 record: r, offset, ..
             }) => {
@@ -139,9 +143,13 @@ fn a_flipped_bit_anywhere_before_the_last_line_stops_with_record_and_offset() {
                 assert!(offset as usize <= n);
             }
             other => panic!("byte {n}: {other:?}"),
+        };
+        broken(read(dir.path()).map(|_| ()));
+        if n % 97 == 0 {
+            broken(Journal::open(dir.path(), "migrate").map(|_| ()));
+            // Nothing was cut off.
+            assert_eq!(fs::read(dir.path().join(JOURNAL)).unwrap(), damaged);
         }
-        // Nothing was cut off.
-        assert_eq!(fs::read(dir.path().join(JOURNAL)).unwrap(), damaged);
     }
 }
 

@@ -1,0 +1,224 @@
+//! The store of one API server: uids, resource versions, generations, one object for all its versions.
+
+use super::kinds;
+use crate::object::{ObjectId, Side, sha256_hex};
+use crate::world::kube::{ApiKind, ClusterIdentity, KubeVersion};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Storage group, kind, namespace (empty when cluster-scoped), name.
+pub(super) type Key = (String, String, String, String);
+
+pub(super) struct Store {
+    pub side: Side,
+    pub seed: u64,
+    pub kinds: Vec<ApiKind>,
+    pub objects: BTreeMap<Key, Value>,
+    pub version: KubeVersion,
+    pub identity: ClusterIdentity,
+    pub rv: u64,
+    uids: u64,
+    /// Moves when something that routes traffic moved: pods, services, ingresses.
+    pub routes: u64,
+    /// Moves when something that ExternalDNS reads moved.
+    pub names: u64,
+    /// No Node is known (an offline snapshot): every pod finds a place.
+    pub any_node: bool,
+}
+
+impl Store {
+    pub fn new(side: Side, seed: u64, version: KubeVersion, kinds: Vec<ApiKind>) -> Self {
+        let pin = sha256_hex(format!("{seed}/{side}/kube-system"));
+        Store {
+            side,
+            seed,
+            kinds,
+            objects: BTreeMap::new(),
+            version,
+            identity: ClusterIdentity {
+                uid: uuid(&pin),
+                ca_sha256: sha256_hex(format!("{seed}/{side}/ca")),
+            },
+            rv: 1000,
+            uids: 0,
+            routes: 1,
+            names: 1,
+            any_node: false,
+        }
+    }
+
+    pub fn key(id: &ObjectId) -> Key {
+        key_of(
+            id.group(),
+            &id.kind,
+            id.namespace.as_deref().unwrap_or(""),
+            &id.name,
+        )
+    }
+
+    /// The served kind of an id, if its very version is served.
+    pub fn served(&self, id: &ObjectId) -> Option<&ApiKind> {
+        self.kinds
+            .iter()
+            .find(|k| k.kind == id.kind && k.group == id.group() && k.version == id.version())
+    }
+
+    pub fn get(&self, group: &str, kind: &str, ns: &str, name: &str) -> Option<&Value> {
+        self.objects.get(&key_of(group, kind, ns, name))
+    }
+
+    /// All objects of a kind, with their keys.
+    pub fn of_kind<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Value)> + 'a {
+        let from = key_of(group, kind, "", "");
+        self.objects
+            .range(from..)
+            .take_while(move |(k, _)| k.0 == group && k.1 == kind)
+    }
+
+    /// All objects of a kind in a namespace.
+    pub fn in_namespace<'a>(
+        &'a self,
+        group: &'a str,
+        kind: &'a str,
+        ns: &'a str,
+    ) -> impl Iterator<Item = (&'a Key, &'a Value)> + 'a {
+        let from = key_of(group, kind, ns, "");
+        self.objects
+            .range(from..)
+            .take_while(move |(k, _)| k.0 == group && k.1 == kind && k.2 == ns)
+    }
+
+    pub fn uid(&mut self) -> String {
+        self.uids += 1;
+        uuid(&sha256_hex(format!(
+            "{}/{}/{}",
+            self.seed, self.side, self.uids
+        )))
+    }
+
+    fn touch(&mut self, kind: &str) {
+        self.rv += 1;
+        match kind {
+            "Pod" => self.routes += 1,
+            "Service" | "Ingress" => {
+                self.routes += 1;
+                self.names += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// Stores a new object with the metadata that the server gives.
+    pub fn insert(&mut self, mut object: Value, at: &str) -> (Key, Value) {
+        let id =
+            ObjectId::of(&object).expect("checked by the caller: has apiVersion, kind and name");
+        let key = Self::key(&id);
+        self.touch(&id.kind);
+        let fresh = self.uid();
+        let rv = self.rv;
+        if let Some(m) = object["metadata"].as_object_mut() {
+            m.insert("uid".into(), json!(fresh));
+            m.insert("resourceVersion".into(), json!(rv.to_string()));
+            m.insert("creationTimestamp".into(), json!(at));
+            m.remove("managedFields");
+            m.remove("selfLink");
+            m.remove("deletionTimestamp");
+            if object.get("spec").is_some() {
+                object["metadata"]["generation"] = json!(1);
+            }
+        }
+        self.objects.insert(key.clone(), object.clone());
+        (key, object)
+    }
+
+    /// Takes an object of the snapshot as it is.
+    pub fn adopt(&mut self, mut object: Value) {
+        let Some(id) = ObjectId::of(&object) else {
+            return;
+        };
+        if object.pointer("/metadata/uid").is_none() {
+            let uid = self.uid();
+            object["metadata"]["uid"] = json!(uid);
+        }
+        self.rv += 1;
+        object["metadata"]["resourceVersion"] = json!(self.rv.to_string());
+        self.objects.insert(Self::key(&id), object);
+    }
+
+    /// Changes an object in place; nothing moves when nothing changed. Says whether it did.
+    pub fn update(&mut self, key: &Key, change: impl FnOnce(&mut Value)) -> bool {
+        let Some(old) = self.objects.get(key) else {
+            return false;
+        };
+        let mut new = old.clone();
+        change(&mut new);
+        if new == *old {
+            return false;
+        }
+        let spec_changed = new.get("spec") != old.get("spec");
+        self.touch(&key.1);
+        new["metadata"]["resourceVersion"] = json!(self.rv.to_string());
+        if spec_changed {
+            let g = new
+                .pointer("/metadata/generation")
+                .and_then(Value::as_u64)
+                .unwrap_or(1);
+            new["metadata"]["generation"] = json!(g + 1);
+        }
+        self.objects.insert(key.clone(), new);
+        true
+    }
+
+    pub fn remove(&mut self, key: &Key) -> Option<Value> {
+        let gone = self.objects.remove(key);
+        if gone.is_some() {
+            self.touch(&key.1);
+        }
+        gone
+    }
+}
+
+pub(super) fn key_of(group: &str, kind: &str, ns: &str, name: &str) -> Key {
+    (
+        kinds::storage_group(group, kind).to_owned(),
+        kind.to_owned(),
+        ns.to_owned(),
+        name.to_owned(),
+    )
+}
+
+/// A uid-looking string from hex digits.
+pub(super) fn uuid(hex: &str) -> String {
+    format!(
+        "{}-{}-4{}-a{}-{}",
+        &hex[0..8],
+        &hex[8..12],
+        &hex[13..16],
+        &hex[17..20],
+        &hex[20..32]
+    )
+}
+
+/// RFC 7386.
+pub(super) fn merge_patch(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    if let Value::Object(t) = target {
+        for (k, v) in patch {
+            if v.is_null() {
+                t.shift_remove(k);
+            } else {
+                merge_patch(t.entry(k.clone()).or_insert(Value::Null), v);
+            }
+        }
+    }
+}
