@@ -246,7 +246,7 @@ pub struct Refusal {
     pub code: String,
     pub message: String,
     /// More members of a JSON error (`clusterName` ...).
-    pub extra: Map<String, Value>,
+    pub extra: Vec<(String, String)>,
 }
 
 impl Refusal {
@@ -255,12 +255,12 @@ impl Refusal {
             status,
             code: code.to_owned(),
             message: message.into(),
-            extra: Map::new(),
+            extra: Vec::new(),
         }
     }
 
     pub fn with(mut self, key: &str, value: &str) -> Refusal {
-        self.extra.insert(key.to_owned(), json!(value));
+        self.extra.push((key.to_owned(), value.to_owned()));
         self
     }
 
@@ -270,7 +270,9 @@ impl Refusal {
             "eks" => {
                 let mut body = Map::new();
                 body.insert("message".into(), json!(self.message));
-                body.extend(self.extra.clone());
+                for (key, value) in &self.extra {
+                    body.insert(key.clone(), json!(value));
+                }
                 let mut reply = json_reply(self.status, &Value::Object(body));
                 if let Ok(code) = HeaderValue::from_str(&self.code) {
                     reply.headers_mut().insert("x-amzn-errortype", code);
