@@ -285,9 +285,91 @@ fn normal(mut object: Value) -> Value {
             }
         }
     }
+    if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
+        without_defaults(&mut object);
+    }
     without_empty(&mut object);
     object
 }
+
+/// Fields that a server fills in: absent and default mean the same, and servers of different age fill in different ones.
+fn without_defaults(value: &mut Value) {
+    match value {
+        Value::Object(m) => {
+            for v in m.values_mut() {
+                without_defaults(v);
+            }
+            let image = m
+                .get("image")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned();
+            let latest = image.ends_with(":latest")
+                || !image.rsplit('/').next().unwrap_or("").contains([':', '@']);
+            let account = m.get("serviceAccountName").cloned();
+            m.retain(|k, v| match (k.as_str(), &*v) {
+                ("imagePullPolicy", Value::String(p)) => {
+                    p != if latest { "Always" } else { "IfNotPresent" }
+                }
+                ("serviceAccount", v) => Some(v) != account.as_ref(),
+                ("rollingUpdate", v) => *v != json!({"maxSurge": "25%", "maxUnavailable": "25%"}),
+                ("strategy" | "updateStrategy", v) => {
+                    *v != json!({"type": "RollingUpdate"})
+                        && *v != json!({"type": "RollingUpdate", "rollingUpdate": {}})
+                }
+                ("persistentVolumeClaimRetentionPolicy", v) => {
+                    *v != json!({"whenDeleted": "Retain", "whenScaled": "Retain"})
+                }
+                ("conversion", v) => *v != json!({"strategy": "None"}),
+                (k, Value::String(s)) => !TEXT_DEFAULTS.contains(&(k, s.as_str())),
+                (k, Value::Number(n)) => n
+                    .as_i64()
+                    .is_none_or(|n| !NUMBER_DEFAULTS.contains(&(k, n))),
+                (k, Value::Bool(b)) => !BOOL_DEFAULTS.contains(&(k, *b)),
+                _ => true,
+            });
+        }
+        Value::Array(a) => a.iter_mut().for_each(without_defaults),
+        _ => {}
+    }
+}
+
+const TEXT_DEFAULTS: &[(&str, &str)] = &[
+    ("restartPolicy", "Always"),
+    ("dnsPolicy", "ClusterFirst"),
+    ("schedulerName", "default-scheduler"),
+    ("terminationMessagePath", "/dev/termination-log"),
+    ("terminationMessagePolicy", "File"),
+    ("protocol", "TCP"),
+    ("scheme", "HTTP"),
+    ("podManagementPolicy", "OrderedReady"),
+    ("sessionAffinity", "None"),
+    ("externalTrafficPolicy", "Cluster"),
+    ("volumeMode", "Filesystem"),
+    ("volumeBindingMode", "Immediate"),
+    ("reclaimPolicy", "Delete"),
+    ("concurrencyPolicy", "Allow"),
+    ("preemptionPolicy", "PreemptLowerPriority"),
+    ("matchPolicy", "Equivalent"),
+    ("reinvocationPolicy", "Never"),
+];
+const NUMBER_DEFAULTS: &[(&str, i64)] = &[
+    ("terminationGracePeriodSeconds", 30),
+    ("timeoutSeconds", 1),
+    ("periodSeconds", 10),
+    ("successThreshold", 1),
+    ("failureThreshold", 3),
+    ("defaultMode", 420),
+    ("progressDeadlineSeconds", 600),
+    ("revisionHistoryLimit", 10),
+    ("failedJobsHistoryLimit", 1),
+    ("successfulJobsHistoryLimit", 3),
+    ("partition", 0),
+];
+const BOOL_DEFAULTS: &[(&str, bool)] = &[
+    ("enableServiceLinks", true),
+    ("preserveUnknownFields", false),
+];
 
 fn without_empty(value: &mut Value) {
     match value {

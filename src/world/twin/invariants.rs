@@ -1,6 +1,5 @@
 //! Promises that hold after every call and every event (DESIGN 5), and what an observer must remember to judge them.
 
-use super::controllers::is_running;
 use super::edns::config_of;
 use super::state::State;
 use super::store::Key;
@@ -173,8 +172,6 @@ impl State {
         let Some(uid) = store.objects.get(workload).and_then(crate::object::uid) else {
             return false;
         };
-        store
-            .in_namespace("", "Pod", &workload.2)
-            .any(|(_, p)| is_running(p) && super::controllers::owned_by(p, uid))
+        store.pods_of(&workload.2, uid).any(|(_, p)| p.running)
     }
 }

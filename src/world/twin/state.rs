@@ -68,6 +68,8 @@ pub(super) struct State {
     pub data: DataState,
     pub traffic: TrafficState,
     pub lb: super::lb::LbState,
+    /// Pod template hashes by uid, with the generation they belong to.
+    pub hashes: BTreeMap<String, (u64, String)>,
     pub faults: Faults,
     pub invariants: Invariants,
 }
@@ -87,6 +89,7 @@ impl State {
             data: DataState::new(spec),
             traffic: TrafficState::default(),
             lb: super::lb::LbState::new(snapshot),
+            hashes: BTreeMap::new(),
             faults: Faults::default(),
             invariants: Invariants::new(spec),
             write_probes: spec
@@ -107,6 +110,8 @@ impl State {
         state.start_cluster(Side::Blue);
         state.start_cluster(Side::Green);
         state.start_edns();
+        let warm = state.options.warm_up;
+        state.advance(warm);
         state.start_traffic();
         state.note_foreign_records();
         state

@@ -9,7 +9,68 @@ use std::collections::BTreeMap;
 /// Storage group, kind, namespace (empty when cluster-scoped), name.
 pub(super) type Key = (String, String, String, String);
 
+/// What controllers and load balancers ask about a pod all the time, read from its JSON once per change.
+pub(super) struct PodInfo {
+    pub labels: Vec<(String, String)>,
+    pub owners: Vec<String>,
+    /// Running and answering.
+    pub ready: bool,
+    /// Its containers run, ready or on its way out.
+    pub running: bool,
+    pub leaving: bool,
+    pub pending: bool,
+    pub node: Option<String>,
+}
+
+impl PodInfo {
+    fn of(pod: &Value) -> PodInfo {
+        let phase = pod["status"]["phase"].as_str().unwrap_or("");
+        let conditions = pod["status"]["conditions"].as_array();
+        let leaving = pod.pointer("/metadata/deletionTimestamp").is_some();
+        PodInfo {
+            labels: pod["metadata"]["labels"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                .collect(),
+            owners: pod["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|r| r["uid"].as_str().map(String::from))
+                .collect(),
+            ready: !leaving
+                && phase == "Running"
+                && conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|c| c["type"] == "Ready" && c["status"] == "True"),
+            running: phase == "Running",
+            leaving,
+            pending: phase == "Pending" && !leaving,
+            node: pod["spec"]["nodeName"].as_str().map(String::from),
+        }
+    }
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+    }
+    /// Whether a label selector takes it; an empty one takes nothing.
+    pub fn selected(&self, selector: &Value) -> bool {
+        selector.as_object().is_some_and(|m| {
+            !m.is_empty()
+                && m.iter()
+                    .all(|(k, v)| v.as_str().is_some_and(|v| self.label(k) == Some(v)))
+        })
+    }
+}
+
 pub(super) struct Store {
+    /// All pods by namespace and name.
+    pub pods: BTreeMap<(String, String), PodInfo>,
     pub side: Side,
     pub seed: u64,
     pub kinds: Vec<ApiKind>,
@@ -33,6 +94,7 @@ impl Store {
             side,
             seed,
             kinds,
+            pods: BTreeMap::new(),
             objects: BTreeMap::new(),
             version,
             identity: ClusterIdentity {
@@ -100,10 +162,37 @@ impl Store {
         )))
     }
 
-    fn touch(&mut self, kind: &str) {
+    fn put(&mut self, key: &Key, object: Value) {
+        if key.1 == "Pod" {
+            self.pods
+                .insert((key.2.clone(), key.3.clone()), PodInfo::of(&object));
+        }
+        self.objects.insert(key.clone(), object);
+    }
+
+    /// Names of the pods that a uid owns in a namespace, with what is known about them.
+    pub fn pods_of<'a>(
+        &'a self,
+        ns: &'a str,
+        owner: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
+        self.pods_in(ns)
+            .filter(move |(_, p)| p.owners.iter().any(|o| o == owner))
+    }
+
+    /// All pods of a namespace.
+    pub fn pods_in<'a>(&'a self, ns: &'a str) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
+        self.pods
+            .range((ns.to_owned(), String::new())..)
+            .take_while(move |(k, _)| k.0 == ns)
+            .map(|(k, p)| (k.1.as_str(), p))
+    }
+
+    fn touch(&mut self, kind: &str, object: &Value) {
         self.rv += 1;
         match kind {
-            "Pod" => self.routes += 1,
+            // Pods of Jobs are behind no Service; they come and go all day.
+            "Pod" if object.pointer("/metadata/labels/job-name").is_none() => self.routes += 1,
             "Service" | "Ingress" => {
                 self.routes += 1;
                 self.names += 1;
@@ -117,7 +206,7 @@ impl Store {
         let id =
             ObjectId::of(&object).expect("checked by the caller: has apiVersion, kind and name");
         let key = Self::key(&id);
-        self.touch(&id.kind);
+        self.touch(&id.kind, &object);
         let fresh = self.uid();
         let rv = self.rv;
         if let Some(m) = object["metadata"].as_object_mut() {
@@ -131,7 +220,7 @@ impl Store {
                 object["metadata"]["generation"] = json!(1);
             }
         }
-        self.objects.insert(key.clone(), object.clone());
+        self.put(&key, object.clone());
         (key, object)
     }
 
@@ -146,7 +235,7 @@ impl Store {
         }
         self.rv += 1;
         object["metadata"]["resourceVersion"] = json!(self.rv.to_string());
-        self.objects.insert(Self::key(&id), object);
+        self.put(&Self::key(&id), object);
     }
 
     /// Changes an object in place; nothing moves when nothing changed. Says whether it did.
@@ -160,7 +249,7 @@ impl Store {
             return false;
         }
         let spec_changed = new.get("spec") != old.get("spec");
-        self.touch(&key.1);
+        self.touch(&key.1, &new);
         new["metadata"]["resourceVersion"] = json!(self.rv.to_string());
         if spec_changed {
             let g = new
@@ -169,14 +258,17 @@ impl Store {
                 .unwrap_or(1);
             new["metadata"]["generation"] = json!(g + 1);
         }
-        self.objects.insert(key.clone(), new);
+        self.put(key, new);
         true
     }
 
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
         let gone = self.objects.remove(key);
-        if gone.is_some() {
-            self.touch(&key.1);
+        if key.1 == "Pod" {
+            self.pods.remove(&(key.2.clone(), key.3.clone()));
+        }
+        if let Some(gone) = &gone {
+            self.touch(&key.1, gone);
         }
         gone
     }
