@@ -3,8 +3,9 @@
 use super::kinds;
 use super::state::{Ev, State};
 use super::store::{Key, PodInfo, Store, key_of};
-use crate::object::{Side, digest, uid};
+use crate::object::{Side, uid};
 use serde_json::{Map, Value, json};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// A controller's reaction time.
@@ -71,7 +72,9 @@ impl State {
         match self.hashes.get(&uid) {
             Some((g, hash)) if *g == generation => hash.clone(),
             _ => {
-                let hash = digest(&object["spec"]["template"])[..10].to_owned();
+                let mut hasher = std::hash::DefaultHasher::new();
+                crate::object::canonical(&object["spec"]["template"]).hash(&mut hasher);
+                let hash = format!("{:010x}", hasher.finish() & 0xff_ffff_ffff);
                 self.hashes.insert(uid, (generation, hash.clone()));
                 hash
             }
