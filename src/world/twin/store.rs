@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub(super) type Key = (String, String, String, String);
 
 /// What controllers and load balancers ask about a pod all the time, read from its JSON once per change.
+#[derive(Clone)]
 pub(super) struct PodInfo {
     pub labels: Vec<(String, String)>,
     pub owners: Vec<String>,
@@ -68,6 +69,7 @@ impl PodInfo {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Store {
     /// All pods by namespace and name.
     pub pods: BTreeMap<(String, String), PodInfo>,
