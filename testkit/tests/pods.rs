@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use testkit::apps::{KNOWN_IMAGES, Observed};
@@ -363,17 +364,38 @@ async fn external_dns_of_today(green: &Cluster, authority: &Authority, work_dir:
         deployment("external-dns", image, json!({"args": args})),
     )
     .await;
-    // Without any right on Ingresses it cannot start: RBAC counts.
-    let log = |name: &str| {
-        std::fs::read_to_string(work_dir.join(format!("green-platform-{name}.log")))
-            .unwrap_or_default()
-    };
-    until("forbidden without RBAC", long, async || {
+    // Without any right on Ingresses it sees nothing: RBAC counts, for the pod's own service account.
+    let mut name = String::new();
+    until("ExternalDNS runs", long, async || {
         let list = pods(client, "external-dns").await;
-        list.iter()
-            .any(|pod| log(pod.metadata.name.as_deref().unwrap_or_default()).contains("forbidden"))
+        name = list
+            .first()
+            .and_then(|pod| pod.metadata.name.clone())
+            .unwrap_or_default();
+        list.first().is_some_and(ready)
     })
     .await;
+    let own = work_dir.join(format!("green-platform-{name}.kubeconfig"));
+    let (own, _) = kubelet::client(&own).await.unwrap();
+    let ingresses: Api<Ingress> = Api::all(own);
+    let refused = ingresses
+        .list(&ListParams::default())
+        .await
+        .unwrap_err()
+        .to_string();
+    assert!(
+        refused.contains("system:serviceaccount:platform:external-dns"),
+        "{refused}"
+    );
+    authority.refreshed().await;
+    let answer = query(
+        authority.addr(),
+        "fresh.shop.test",
+        hickory_proto::rr::RecordType::A,
+    )
+    .await
+    .unwrap();
+    assert!(answer.answers.is_empty());
     apply(client, json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "external-dns"},
         "rules": [
