@@ -8,3 +8,4 @@ mod external_dns;
 mod faults;
 mod observe;
 mod promises;
+mod shop;
