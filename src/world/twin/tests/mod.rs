@@ -8,4 +8,3 @@ mod external_dns;
 mod faults;
 mod observe;
 mod promises;
-mod shop;
