@@ -146,17 +146,24 @@ pub fn locate(text: &str, path: &[&str]) -> Place {
     place = spot(&root.referenced);
     for part in path {
         let next = match &at.value {
-            Node::Map(entries) => entries.iter().find(|(k, _)| k.value == *part).map(|(k, v)| {
-                // A list or map begins on a later line than its key; people look for the key.
-                place = spot(match v.value {
-                    Node::Scalar => &v.referenced,
-                    _ => &k.referenced,
-                });
-                v
-            }),
-            Node::Seq(items) => part.parse::<usize>().ok().and_then(|i| items.get(i)).inspect(|v| {
-                place = spot(&v.referenced);
-            }),
+            Node::Map(entries) => entries
+                .iter()
+                .find(|(k, _)| k.value == *part)
+                .map(|(k, v)| {
+                    // A list or map begins on a later line than its key; people look for the key.
+                    place = spot(match v.value {
+                        Node::Scalar => &v.referenced,
+                        _ => &k.referenced,
+                    });
+                    v
+                }),
+            Node::Seq(items) => part
+                .parse::<usize>()
+                .ok()
+                .and_then(|i| items.get(i))
+                .inspect(|v| {
+                    place = spot(&v.referenced);
+                }),
             Node::Scalar => None,
         };
         match next {
@@ -186,10 +193,19 @@ fn excerpt(text: &str, place: Place) -> String {
     let first = place.line.saturating_sub(2);
     let width = (place.line + 1).to_string().len();
     let mut out = String::new();
-    for (i, line) in text.lines().enumerate().skip(first).take(place.line + 1 - first) {
+    for (i, line) in text
+        .lines()
+        .enumerate()
+        .skip(first)
+        .take(place.line + 1 - first)
+    {
         out.push_str(&format!("{:>width$} | {}\n", i + 1, line.trim_end()));
         if i + 1 == place.line {
-            out.push_str(&format!("{:>width$} | {}^\n", "", " ".repeat(place.column - 1)));
+            out.push_str(&format!(
+                "{:>width$} | {}^\n",
+                "",
+                " ".repeat(place.column - 1)
+            ));
         }
     }
     out
@@ -199,22 +215,39 @@ fn excerpt(text: &str, place: Place) -> String {
 fn explain(e: &serde_saphyr::Error, text: &str, file: &str) -> Error {
     use serde_saphyr::Error as E;
     let inner = e.without_snippet();
-    let place = inner.location().map_or(Place { line: 1, column: 1 }, |l| spot(&l));
+    let place = inner
+        .location()
+        .map_or(Place { line: 1, column: 1 }, |l| spot(&l));
     let (message, remedy) = match inner {
-        E::SerdeUnknownField { field, expected, .. } => {
-            (format!("unknown field `{field}`"), suggestion(field, expected, "fields here"))
-        }
-        E::SerdeUnknownVariant { variant, expected, .. } => {
-            (format!("unknown value `{variant}`"), suggestion(variant, expected, "values here"))
-        }
-        E::SerdeMissingField { field, .. } => {
-            (format!("the field `{field}` is missing"), format!("add `{field}:`"))
-        }
-        E::SerdeInvalidType { unexpected, expected, .. } => (
+        E::SerdeUnknownField {
+            field, expected, ..
+        } => (
+            format!("unknown field `{field}`"),
+            suggestion(field, expected, "fields here"),
+        ),
+        E::SerdeUnknownVariant {
+            variant, expected, ..
+        } => (
+            format!("unknown value `{variant}`"),
+            suggestion(variant, expected, "values here"),
+        ),
+        E::SerdeMissingField { field, .. } => (
+            format!("the field `{field}` is missing"),
+            format!("add `{field}:`"),
+        ),
+        E::SerdeInvalidType {
+            unexpected,
+            expected,
+            ..
+        } => (
             format!("wrong type: found {unexpected}, expected {expected}"),
             format!("write {expected} here"),
         ),
-        E::SerdeInvalidValue { unexpected, expected, .. } => (
+        E::SerdeInvalidValue {
+            unexpected,
+            expected,
+            ..
+        } => (
             format!("wrong value: found {unexpected}, expected {expected}"),
             format!("write {expected} here"),
         ),
@@ -271,7 +304,9 @@ fn distance(a: &str, b: &str) -> usize {
         let mut row = vec![i];
         for j in 1..=b.len() {
             let change = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (row[j - 1] + 1).min(rows[i - 1][j] + 1).min(rows[i - 1][j - 1] + change);
+            let mut best = (row[j - 1] + 1)
+                .min(rows[i - 1][j] + 1)
+                .min(rows[i - 1][j - 1] + change);
             if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
                 best = best.min(rows[i - 2][j - 2] + 1);
             }

@@ -55,7 +55,10 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
         }
     };
     if blue.version.is_none() {
-        blue.version = kops.cluster.as_ref().and_then(super::kops::kubernetes_version);
+        blue.version = kops
+            .cluster
+            .as_ref()
+            .and_then(super::kops::kubernetes_version);
     }
     let green = match green {
         Ok(Some((c, gaps))) => {
@@ -94,11 +97,21 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
     }
     missing.sort();
     missing.dedup();
-    Ok(Snapshot { kops, blue, green, aws, zones, not_checked: missing })
+    Ok(Snapshot {
+        kops,
+        blue,
+        green,
+        aws,
+        zones,
+        not_checked: missing,
+    })
 }
 
 fn not(what: &str, why: &str) -> NotChecked {
-    NotChecked { what: what.into(), why: why.into() }
+    NotChecked {
+        what: what.into(),
+        why: why.into(),
+    }
 }
 
 /// Green, when it exists and is reachable. That it does not exist yet is no gap: it is what the migration will make.
@@ -111,7 +124,11 @@ async fn green(world: &World, key: &Key) -> world::Result<Option<(Cluster, Vec<N
 }
 
 /// One API server. Fails only when it does not even tell what it serves.
-async fn cluster(kube: &dyn Kube, side: &str, key: &Key) -> world::Result<(Cluster, Vec<NotChecked>)> {
+async fn cluster(
+    kube: &dyn Kube,
+    side: &str,
+    key: &Key,
+) -> world::Result<(Cluster, Vec<NotChecked>)> {
     let mut missing = vec![];
     let mut kinds = kube.kinds(true).await?;
     kinds.sort();
@@ -131,7 +148,9 @@ async fn cluster(kube: &dyn Kube, side: &str, key: &Key) -> world::Result<(Clust
         }
     };
     let read = prefer::readable(&kinds);
-    let mut listings = futures::stream::iter(read.iter().map(|k| async move { (k, kube.list(k).await) })).buffered(AT_ONCE);
+    let mut listings =
+        futures::stream::iter(read.iter().map(|k| async move { (k, kube.list(k).await) }))
+            .buffered(AT_ONCE);
     let mut objects: Vec<(ObjectId, Value)> = vec![];
     while let Some((kind, listing)) = listings.next().await {
         match listing {
@@ -148,7 +167,15 @@ async fn cluster(kube: &dyn Kube, side: &str, key: &Key) -> world::Result<(Clust
     }
     objects.sort_by(|a, b| a.0.cmp(&b.0));
     let objects = objects.into_iter().map(|(_, o)| o).collect();
-    Ok((Cluster { version, identity, kinds, objects }, missing))
+    Ok((
+        Cluster {
+            version,
+            identity,
+            kinds,
+            objects,
+        },
+        missing,
+    ))
 }
 
 /// `blue.kind/deployments.apps`.
@@ -167,7 +194,10 @@ async fn zones(world: &World, spec: &Spec) -> world::Result<(Vec<ZoneRecords>, V
     all.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
     for name in &wanted {
         if !all.iter().any(|z| plain(&z.name) == *name) {
-            missing.push(not(&format!("zone/{name}"), "there is no hosted zone of this name in the account"));
+            missing.push(not(
+                &format!("zone/{name}"),
+                "there is no hosted zone of this name in the account",
+            ));
         }
     }
     for zone in all {
@@ -177,7 +207,10 @@ async fn zones(world: &World, spec: &Spec) -> world::Result<(Vec<ZoneRecords>, V
         // One after the other: Route 53 takes five requests a second for the whole account.
         match world.dns.records(&zone.id).await {
             Ok(records) => out.push(ZoneRecords { zone, records }),
-            Err(e) => missing.push(not(&format!("zone/{}.records", plain(&zone.name)), &e.message)),
+            Err(e) => missing.push(not(
+                &format!("zone/{}.records", plain(&zone.name)),
+                &e.message,
+            )),
         }
     }
     Ok((out, missing))

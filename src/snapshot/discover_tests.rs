@@ -1,9 +1,9 @@
 use super::*;
 use crate::spec;
-use crate::world::{data, probe};
 use crate::world::cloud::{CloudIdentity, Found, Inventory, Resource};
 use crate::world::dns::{Change, RecordSet, Zone};
 use crate::world::kube::{ClusterIdentity, CreateOptions, KubeVersion, Listing};
+use crate::world::{data, probe};
 use async_trait::async_trait;
 use serde_json::json;
 use std::sync::Arc;
@@ -27,26 +27,45 @@ fn kind(api: &str, kind: &str, plural: &str) -> ApiKind {
 }
 
 fn down<T>() -> world::Result<T> {
-    Err(world::Error::new(Class::Unreachable, "somewhere", "connection refused"))
+    Err(world::Error::new(
+        Class::Unreachable,
+        "somewhere",
+        "connection refused",
+    ))
 }
 
 #[async_trait]
 impl Kube for Small {
     async fn version(&self) -> world::Result<KubeVersion> {
-        Ok(KubeVersion { git_version: "v1.21.14".into(), minor: 21 })
+        Ok(KubeVersion {
+            git_version: "v1.21.14".into(),
+            minor: 21,
+        })
     }
     async fn identity(&self) -> world::Result<ClusterIdentity> {
-        Ok(ClusterIdentity { uid: "u".into(), ca_sha256: "c".into() })
+        Ok(ClusterIdentity {
+            uid: "u".into(),
+            ca_sha256: "c".into(),
+        })
     }
     async fn kinds(&self, _: bool) -> world::Result<Vec<ApiKind>> {
-        self.kinds.clone().map_err(|class| world::Error::new(class, "https://blue", "connection refused"))
+        self.kinds
+            .clone()
+            .map_err(|class| world::Error::new(class, "https://blue", "connection refused"))
     }
     async fn list(&self, k: &ApiKind) -> world::Result<Listing> {
         let item = |name: &str| json!({"apiVersion": k.api_version(), "kind": k.kind, "metadata": {"namespace": "n", "name": name}, "data": {"a": "Q0FOQVJZ"}});
         match k.plural.as_str() {
             "events" => panic!("Events are never listed"),
-            "forbidden" => Err(world::Error::new(Class::Unauthorized, "x", "forbidden is forbidden")),
-            _ => Ok(Listing { items: vec![item("b"), item("a")], resource_version: "1".into() }),
+            "forbidden" => Err(world::Error::new(
+                Class::Unauthorized,
+                "x",
+                "forbidden is forbidden",
+            )),
+            _ => Ok(Listing {
+                items: vec![item("b"), item("a")],
+                resource_version: "1".into(),
+            }),
         }
     }
     async fn get(&self, _: &ObjectId) -> world::Result<Option<Value>> {
@@ -69,7 +88,11 @@ impl crate::world::dns::Dns for Small {
         if !self.up {
             return down();
         }
-        let zone = |id: &str, name: &str| Zone { id: id.into(), name: name.into(), private: false };
+        let zone = |id: &str, name: &str| Zone {
+            id: id.into(),
+            name: name.into(),
+            private: false,
+        };
         Ok(vec![zone("Z2", "shop.test."), zone("Z1", "other.test.")])
     }
     async fn records(&self, _: &str) -> world::Result<Vec<RecordSet>> {
@@ -147,7 +170,10 @@ impl world::Clock for Small {
 }
 
 fn small(blue: Result<Vec<ApiKind>, Class>, up: bool) -> World {
-    let other = Arc::new(Small { kinds: Err(Class::NotReady), up });
+    let other = Arc::new(Small {
+        kinds: Err(Class::NotReady),
+        up,
+    });
     World {
         blue: Arc::new(Small { kinds: blue, up }),
         green: other.clone(),
@@ -173,7 +199,9 @@ fn key() -> Key {
 
 fn cluster_doc(cloud: &str) -> Result<Kops> {
     Ok(Kops {
-        cluster: Some(json!({"apiVersion": "kops.k8s.io/v1alpha2", "kind": "Cluster", "metadata": {"name": "shop.test"}, "spec": {"cloudProvider": cloud}})),
+        cluster: Some(
+            json!({"apiVersion": "kops.k8s.io/v1alpha2", "kind": "Cluster", "metadata": {"name": "shop.test"}, "spec": {"cloudProvider": cloud}}),
+        ),
         ..Kops::default()
     })
 }
@@ -190,22 +218,60 @@ async fn what_cannot_be_read_is_said_and_the_rest_is_kept_sorted_with_secrets_ma
         ]),
         true,
     );
-    let s = live(&world, &wish(), cluster_doc("aws"), &key()).await.expect("read");
-    let ids: Vec<String> = s.blue.objects.iter().filter_map(ObjectId::of).map(|id| format!("{} {id}", id.api_version)).collect();
-    assert_eq!(ids, ["networking.k8s.io/v1 ingress/n/a", "networking.k8s.io/v1 ingress/n/b", "v1 secret/n/a", "v1 secret/n/b"]);
+    let s = live(&world, &wish(), cluster_doc("aws"), &key())
+        .await
+        .expect("read");
+    let ids: Vec<String> = s
+        .blue
+        .objects
+        .iter()
+        .filter_map(ObjectId::of)
+        .map(|id| format!("{} {id}", id.api_version))
+        .collect();
+    assert_eq!(
+        ids,
+        [
+            "networking.k8s.io/v1 ingress/n/a",
+            "networking.k8s.io/v1 ingress/n/b",
+            "v1 secret/n/a",
+            "v1 secret/n/b"
+        ]
+    );
     let text = serde_json::to_string(&s).expect("json");
-    assert!(!text.contains(r#""a":"Q0FOQVJZ"},"kind":"Secret""#) && text.contains("hmac-sha256:"), "{text}");
+    assert!(
+        !text.contains(r#""a":"Q0FOQVJZ"},"kind":"Secret""#) && text.contains("hmac-sha256:"),
+        "{text}"
+    );
     assert_eq!(s.blue.kinds.len(), 5, "discovery is kept whole");
-    assert_eq!(s.zones.iter().map(|z| z.zone.id.as_str()).collect::<Vec<_>>(), ["Z2"], "only declared zones");
-    assert!(s.green.is_none(), "a green that does not exist yet is no gap");
+    assert_eq!(
+        s.zones
+            .iter()
+            .map(|z| z.zone.id.as_str())
+            .collect::<Vec<_>>(),
+        ["Z2"],
+        "only declared zones"
+    );
+    assert!(
+        s.green.is_none(),
+        "a green that does not exist yet is no gap"
+    );
     let gaps: Vec<&str> = s.not_checked.iter().map(|n| n.what.as_str()).collect();
-    assert_eq!(gaps, ["aws.inventory", "blue.kind/forbidden.x.test", "zone/gone.test"]);
+    assert_eq!(
+        gaps,
+        [
+            "aws.inventory",
+            "blue.kind/forbidden.x.test",
+            "zone/gone.test"
+        ]
+    );
 }
 
 #[tokio::test]
 async fn when_nothing_answers_the_first_reason_is_the_error() {
     let world = small(Err(Class::Unreachable), false);
-    let e = live(&world, &wish(), cluster_doc("aws"), &key()).await.expect_err("nothing answered");
+    let e = live(&world, &wish(), cluster_doc("aws"), &key())
+        .await
+        .expect_err("nothing answered");
     assert_eq!(e.kind, Kind::Unreachable);
     assert_eq!(e.at, "https://blue");
 }
@@ -213,7 +279,9 @@ async fn when_nothing_answers_the_first_reason_is_the_error() {
 #[tokio::test]
 async fn a_kops_cluster_of_another_cloud_is_refused_by_name() {
     let world = small(Ok(vec![]), true);
-    let e = live(&world, &wish(), cluster_doc("gce"), &key()).await.expect_err("another cloud");
+    let e = live(&world, &wish(), cluster_doc("gce"), &key())
+        .await
+        .expect_err("another cloud");
     assert_eq!(e.kind, Kind::BadInput);
     assert!(e.message.contains("Google Cloud"), "{}", e.message);
 }

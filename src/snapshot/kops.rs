@@ -16,16 +16,23 @@ pub fn is_kops(doc: &Value) -> bool {
 
 /// Checks a Cluster or InstanceGroup and gives it in the shape of v1alpha2. `at` is its file and line.
 pub fn normal(doc: Value, at: &str) -> Result<Value> {
-    let api = doc.get("apiVersion").and_then(Value::as_str).unwrap_or_default().to_string();
-    let refuse = |what: String, remedy: &str| Err(Error::new(Kind::BadInput, what).at(at).remedy(remedy));
+    let api = doc
+        .get("apiVersion")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+        .to_string();
+    let refuse =
+        |what: String, remedy: &str| Err(Error::new(Kind::BadInput, what).at(at).remedy(remedy));
     let doc = match api.as_str() {
         "kops.k8s.io/v1alpha2" | "kops/v1alpha2" => doc,
         "kops.k8s.io/v1alpha3" => {
             // Between kops 1.23 and 1.25 the same version had another shape.
             for old in ["subnets", "kubernetesAPIAccess", "tagSubnets"] {
-                if doc.pointer(&format!("/spec/{old}")).is_some() {
+                if doc["kind"] == "Cluster" && doc.pointer(&format!("/spec/{old}")).is_some() {
                     return refuse(
-                        format!("this v1alpha3 document has the shape of kops 1.23 to 1.25 (`spec.{old}`)"),
+                        format!(
+                            "this v1alpha3 document has the shape of kops 1.23 to 1.25 (`spec.{old}`)"
+                        ),
                         "export it with `kops get all NAME -o yaml`: that always writes v1alpha2",
                     );
                 }
@@ -45,19 +52,36 @@ pub fn normal(doc: Value, at: &str) -> Result<Value> {
             );
         }
     };
-    if doc.pointer("/metadata/name").and_then(Value::as_str).is_none_or(str::is_empty) {
-        return refuse("this kops document has no metadata.name".into(), "give the whole document");
+    if doc
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        return refuse(
+            "this kops document has no metadata.name".into(),
+            "give the whole document",
+        );
     }
     if doc["kind"] == "Cluster" {
         let spec = doc.get("spec").filter(|s| s.is_object());
         let Some(spec) = spec else {
-            return refuse("this kops Cluster has no spec".into(), "give the whole document");
+            return refuse(
+                "this kops Cluster has no spec".into(),
+                "give the whole document",
+            );
         };
         // Absent only in kops's own tests, and then AWS.
-        let cloud = spec.get("cloudProvider").and_then(Value::as_str).unwrap_or("aws");
+        let cloud = spec
+            .get("cloudProvider")
+            .and_then(Value::as_str)
+            .unwrap_or("aws");
         if cloud != "aws" {
             return refuse(
-                format!("the kops cluster `{}` runs on {}, not on AWS", doc["metadata"]["name"].as_str().unwrap_or_default(), cloud_name(cloud)),
+                format!(
+                    "the kops cluster `{}` runs on {}, not on AWS",
+                    doc["metadata"]["name"].as_str().unwrap_or_default(),
+                    cloud_name(cloud)
+                ),
                 "crossfade moves kops clusters on AWS to EKS; this cluster cannot be moved by it",
             );
         }
@@ -133,29 +157,59 @@ fn to_v1alpha2(mut doc: Value) -> Value {
 
 fn cluster_to_v1alpha2(spec: &mut Map<String, Value>) {
     let mut provider = take(spec, "cloudProvider");
-    if let Some((cloud, settings)) = provider.iter_mut().next().map(|(k, v)| (k.clone(), v.take())) {
+    if let Some((cloud, settings)) = provider
+        .iter_mut()
+        .next()
+        .map(|(k, v)| (k.clone(), v.take()))
+    {
         spec.insert("cloudProvider".into(), json!(cloud));
         if let Value::Object(mut aws) = settings {
             let mut config = take(spec, "cloudConfig");
             shift(&mut aws, "ebsCSIDriver", "awsEBSCSIDriver");
-            shift(&mut aws, "loadBalancerController", "awsLoadBalancerController");
+            shift(
+                &mut aws,
+                "loadBalancerController",
+                "awsLoadBalancerController",
+            );
             for (k, v) in aws {
-                let top = ["awsLoadBalancerController", "nodeTerminationHandler", "podIdentityWebhook", "warmPool"];
-                let target = if top.contains(&k.as_str()) { &mut *spec } else { &mut config };
+                let top = [
+                    "awsLoadBalancerController",
+                    "nodeTerminationHandler",
+                    "podIdentityWebhook",
+                    "warmPool",
+                ];
+                let target = if top.contains(&k.as_str()) {
+                    &mut *spec
+                } else {
+                    &mut config
+                };
                 target.insert(k, v);
             }
             spec.insert("cloudConfig".into(), Value::Object(config));
         }
     }
     let mut net = take(spec, "networking");
-    for key in ["networkCIDR", "additionalNetworkCIDRs", "networkID", "subnets", "podCIDR", "serviceClusterIPRange", "nonMasqueradeCIDR", "egressProxy"] {
+    for key in [
+        "networkCIDR",
+        "additionalNetworkCIDRs",
+        "networkID",
+        "subnets",
+        "podCIDR",
+        "serviceClusterIPRange",
+        "nonMasqueradeCIDR",
+        "egressProxy",
+    ] {
         shift_between(&mut net, spec, key, key);
     }
     shift_between(&mut net, spec, "isolateControlPlane", "isolateMasters");
     flip(&mut net, "tagSubnets", "DisableSubnetTags");
     shift_between(&mut net, spec, "DisableSubnetTags", "DisableSubnetTags");
     if let Some(Value::Object(mut topology)) = net.remove("topology") {
-        if let Some(dns) = topology.get("dns").and_then(Value::as_str).map(String::from) {
+        if let Some(dns) = topology
+            .get("dns")
+            .and_then(Value::as_str)
+            .map(String::from)
+        {
             topology.insert("dns".into(), json!({"type": dns}));
         }
         spec.insert("topology".into(), Value::Object(topology));
@@ -168,7 +222,11 @@ fn cluster_to_v1alpha2(spec: &mut Map<String, Value>) {
         flip(cilium, "installIptablesRules", "IPTablesRulesNoinstall");
     }
     if let Some(Value::Object(canal)) = net.get_mut("canal") {
-        flip(canal, "flanneldIptablesForwardRules", "disableFlannelForwardRules");
+        flip(
+            canal,
+            "flanneldIptablesForwardRules",
+            "disableFlannelForwardRules",
+        );
     }
     spec.insert("networking".into(), Value::Object(net));
     let mut api = take(spec, "api");
@@ -179,7 +237,11 @@ fn cluster_to_v1alpha2(spec: &mut Map<String, Value>) {
         spec.insert("api".into(), Value::Object(api));
     }
     let mut store = take(spec, "configStore");
-    for (from, to) in [("base", "configBase"), ("keypairs", "keyStore"), ("secrets", "secretStore")] {
+    for (from, to) in [
+        ("base", "configBase"),
+        ("keypairs", "keyStore"),
+        ("secrets", "secretStore"),
+    ] {
         shift_between(&mut store, spec, from, to);
     }
     shift(spec, "controlPlaneKubelet", "masterKubelet");
@@ -254,7 +316,10 @@ pub fn checked(mut kops: Kops) -> Result<Kops> {
     }
     let mut groups = vec![];
     for group in std::mem::take(&mut kops.instance_groups) {
-        let name = group.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let name = group
+            .pointer("/metadata/name")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
         let place = at(&kops, &format!("instancegroup/{name}"));
         groups.push(normal(group, &place)?);
     }
@@ -265,5 +330,7 @@ pub fn checked(mut kops: Kops) -> Result<Kops> {
 
 /// `metadata.name` of a document.
 pub fn name_of(doc: &Value) -> &str {
-    doc.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default()
+    doc.pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

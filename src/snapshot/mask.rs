@@ -40,12 +40,17 @@ impl Key {
         };
         let path = folder.join(KEY_FILE);
         let fail = |what: &str, e: &dyn std::fmt::Display| {
-            Error::new(Kind::BadInput, format!("the hash key cannot be {what}: {e}"))
-                .at(path.display().to_string())
-                .remedy("make the folder writable, or restore the key file of this plan")
+            Error::new(
+                Kind::BadInput,
+                format!("the hash key cannot be {what}: {e}"),
+            )
+            .at(path.display().to_string())
+            .remedy("make the folder writable, or restore the key file of this plan")
         };
         match std::fs::read_to_string(&path) {
-            Ok(text) => parse(text.trim()).map(Key).ok_or_else(|| fail("used", &"it is not 64 hex digits")),
+            Ok(text) => parse(text.trim())
+                .map(Key)
+                .ok_or_else(|| fail("used", &"it is not 64 hex digits")),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let mut bytes = [0u8; 32];
                 rustls::crypto::aws_lc_rs::default_provider()
@@ -76,7 +81,12 @@ impl Key {
         // An HMAC takes a key of any length, so this cannot fail.
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("any key length is fine");
         mac.update(value);
-        let hex: String = mac.finalize().into_bytes().iter().map(|b| format!("{b:02x}")).collect();
+        let hex: String = mac
+            .finalize()
+            .into_bytes()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect();
         format!("{HASH_PREFIX}{hex}:{}", value.len())
     }
 }
@@ -155,12 +165,14 @@ pub fn object(key: &Key, object: &mut Value) {
 
 /// Whether a text is a marker, and not a value that only begins like one.
 pub fn is_marker(text: &str) -> bool {
-    text.strip_prefix(HASH_PREFIX).and_then(|rest| rest.split_once(':')).is_some_and(|(hex, size)| {
-        hex.len() == 64
-            && hex.chars().all(|c| c.is_ascii_hexdigit())
-            && !size.is_empty()
-            && size.chars().all(|c| c.is_ascii_digit())
-    })
+    text.strip_prefix(HASH_PREFIX)
+        .and_then(|rest| rest.split_once(':'))
+        .is_some_and(|(hex, size)| {
+            hex.len() == 64
+                && hex.chars().all(|c| c.is_ascii_hexdigit())
+                && !size.is_empty()
+                && size.chars().all(|c| c.is_ascii_digit())
+        })
 }
 
 #[cfg(test)]
@@ -180,11 +192,24 @@ mod tests {
         });
         object(&key, &mut secret);
         let text = secret.to_string();
-        assert!(!text.contains("CANARY") && !text.contains("Q0FOQVJZ") && !text.contains("managedFields"), "{text}");
+        assert!(
+            !text.contains("CANARY")
+                && !text.contains("Q0FOQVJZ")
+                && !text.contains("managedFields"),
+            "{text}"
+        );
         assert_eq!(secret["metadata"]["annotations"], json!({"team": "a"}));
-        assert_eq!(secret["data"]["password"], secret["data"]["token"], "equal values, however written, hash alike");
+        assert_eq!(
+            secret["data"]["password"], secret["data"]["token"],
+            "equal values, however written, hash alike"
+        );
         assert_eq!(secret["data"]["password"], secret["data"]["folded"]);
-        assert!(secret["data"]["password"].as_str().expect("text").ends_with(":8"));
+        assert!(
+            secret["data"]["password"]
+                .as_str()
+                .expect("text")
+                .ends_with(":8")
+        );
         assert!(secret.get("stringData").is_none());
         let once = secret.clone();
         object(&key, &mut secret);
@@ -193,7 +218,10 @@ mod tests {
 
     #[test]
     fn another_key_gives_other_hashes_and_other_objects_keep_their_values() {
-        assert_ne!(Key::from_bytes([1; 32]).marker(b"x"), Key::from_bytes([2; 32]).marker(b"x"));
+        assert_ne!(
+            Key::from_bytes([1; 32]).marker(b"x"),
+            Key::from_bytes([2; 32]).marker(b"x")
+        );
         let mut config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}, "data": {"a": "b"}});
         let before = config.clone();
         object(&Key::from_bytes([1; 32]), &mut config);
@@ -211,9 +239,19 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+            assert_eq!(
+                std::fs::metadata(&path)
+                    .expect("there")
+                    .permissions()
+                    .mode()
+                    & 0o777,
+                0o600
+            );
         }
         std::fs::write(&path, "short").expect("written");
-        assert_eq!(Key::beside(&snapshot).expect_err("damaged").kind, Kind::BadInput);
+        assert_eq!(
+            Key::beside(&snapshot).expect_err("damaged").kind,
+            Kind::BadInput
+        );
     }
 }

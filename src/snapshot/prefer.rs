@@ -20,7 +20,11 @@ pub fn home_group<'a>(group: &'a str, kind: &str) -> &'a str {
 /// cannot hold metrics other than CPU and hides them in an annotation.
 pub fn rank(group: &str, kind: &str, version: &str) -> (u8, u32, u32) {
     let digits = |s: &str| -> u32 {
-        s.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
+        s.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .unwrap_or(0)
     };
     let major = digits(version.trim_start_matches('v'));
     let (stage, minor) = if let Some((_, n)) = version.split_once("beta") {
@@ -41,7 +45,11 @@ pub fn readable(kinds: &[ApiKind]) -> Vec<ApiKind> {
     let mut best: BTreeMap<(String, String), &ApiKind> = BTreeMap::new();
     for k in kinds {
         let can = |verb: &str| k.verbs.iter().any(|v| v == verb);
-        if !can("list") || !can("create") || NOISE.contains(&k.kind.as_str()) || k.plural.contains('/') {
+        if !can("list")
+            || !can("create")
+            || NOISE.contains(&k.kind.as_str())
+            || k.plural.contains('/')
+        {
             continue;
         }
         let home = home_group(&k.group, &k.kind);
@@ -95,12 +103,19 @@ mod tests {
             kind("events.k8s.io/v1", "Event", rw),
             kind("coordination.k8s.io/v1", "Lease", rw),
             kind("v1", "ComponentStatus", &["list"]),
-            kind("authorization.k8s.io/v1", "SubjectAccessReview", &["create"]),
+            kind(
+                "authorization.k8s.io/v1",
+                "SubjectAccessReview",
+                &["create"],
+            ),
             kind("v1", "Pod", rw),
             kind("shop.test/v1alpha1", "Promotion", rw),
             kind("shop.test/v1beta1", "Promotion", rw),
         ];
-        let mut read: Vec<_> = readable(&served).iter().map(|k| format!("{} {}", k.api_version(), k.kind)).collect();
+        let mut read: Vec<_> = readable(&served)
+            .iter()
+            .map(|k| format!("{} {}", k.api_version(), k.kind))
+            .collect();
         read.sort();
         assert_eq!(
             read,

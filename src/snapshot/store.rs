@@ -27,16 +27,22 @@ const MANIFEST: &str = "manifest.json";
 pub fn write(dir: &Path, snapshot: &Snapshot) -> Result<()> {
     let files = render(snapshot)?;
     let fail = |e: std::io::Error| {
-        Error::new(Kind::BadInput, format!("the snapshot cannot be written: {e}"))
-            .at(dir.display().to_string())
-            .remedy("name a folder that can be written, on a disk with room")
+        Error::new(
+            Kind::BadInput,
+            format!("the snapshot cannot be written: {e}"),
+        )
+        .at(dir.display().to_string())
+        .remedy("name a folder that can be written, on a disk with room")
     };
     if dir.exists() && !dir.join(MANIFEST).is_file() {
         let empty = dir.is_dir() && std::fs::read_dir(dir).map_err(fail)?.next().is_none();
         if !empty {
-            return Err(Error::new(Kind::BadInput, "there is something else where the snapshot would go")
-                .at(dir.display().to_string())
-                .remedy("name a new folder, or one that holds a snapshot"));
+            return Err(Error::new(
+                Kind::BadInput,
+                "there is something else where the snapshot would go",
+            )
+            .at(dir.display().to_string())
+            .remedy("name a new folder, or one that holds a snapshot"));
         }
     }
     let beside = |what: &str| -> PathBuf {
@@ -82,10 +88,15 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
     if let Some(completed) = &snapshot.kops.completed {
         files.insert("kops/completed.json".into(), pretty(completed)?);
     }
-    files.insert("kops/instancegroups.json".into(), pretty(&snapshot.kops.instance_groups)?);
+    files.insert(
+        "kops/instancegroups.json".into(),
+        pretty(&snapshot.kops.instance_groups)?,
+    );
     files.insert(
         "kops/sources.json".into(),
-        pretty(&json!({"kopsVersion": snapshot.kops.kops_version, "sources": snapshot.kops.sources}))?,
+        pretty(
+            &json!({"kopsVersion": snapshot.kops.kops_version, "sources": snapshot.kops.sources}),
+        )?,
     );
     cluster_files("blue", &snapshot.blue, &mut files)?;
     if let Some(green) = &snapshot.green {
@@ -95,7 +106,11 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
         files.insert("aws/inventory.json".into(), pretty(aws)?);
     }
     for zone in &snapshot.zones {
-        let name = format!("dns/{}.{}.jsonl", safe(zone.zone.name.trim_end_matches('.')), safe(&zone.zone.id));
+        let name = format!(
+            "dns/{}.{}.jsonl",
+            safe(zone.zone.name.trim_end_matches('.')),
+            safe(&zone.zone.id)
+        );
         let mut text = line(&zone.zone)?;
         for record in &zone.records {
             text.push_str(&line(record)?);
@@ -106,23 +121,41 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
     }
     files.insert("not_checked.json".into(), pretty(&snapshot.not_checked)?);
     let names: Vec<_> = files.keys().cloned().collect();
-    files.insert(MANIFEST.into(), pretty(&json!({"format": FORMAT, "what": WHAT, "files": names}))?);
+    files.insert(
+        MANIFEST.into(),
+        pretty(&json!({"format": FORMAT, "what": WHAT, "files": names}))?,
+    );
     Ok(files)
 }
 
-fn cluster_files(side: &str, cluster: &Cluster, files: &mut BTreeMap<String, String>) -> Result<()> {
+fn cluster_files(
+    side: &str,
+    cluster: &Cluster,
+    files: &mut BTreeMap<String, String>,
+) -> Result<()> {
     files.insert(format!("{side}/version.json"), pretty(&cluster.version)?);
     files.insert(format!("{side}/identity.json"), pretty(&cluster.identity)?);
     files.insert(format!("{side}/kinds.json"), pretty(&cluster.kinds)?);
     let mut by_file: BTreeMap<String, Vec<(ObjectId, String)>> = BTreeMap::new();
     for object in &cluster.objects {
         let id = ObjectId::of(object).ok_or_else(|| {
-            Error::new(Kind::Bug, "an object of the snapshot has no apiVersion, kind or name").at(side)
+            Error::new(
+                Kind::Bug,
+                "an object of the snapshot has no apiVersion, kind or name",
+            )
+            .at(side)
         })?;
         let group = id.group();
         let dot = if group.is_empty() { "" } else { "." };
-        let name = format!("{side}/objects/{}{dot}{}.jsonl", safe(&id.kind.to_lowercase()), safe(group));
-        by_file.entry(name).or_default().push((id, canonical(object) + "\n"));
+        let name = format!(
+            "{side}/objects/{}{dot}{}.jsonl",
+            safe(&id.kind.to_lowercase()),
+            safe(group)
+        );
+        by_file
+            .entry(name)
+            .or_default()
+            .push((id, canonical(object) + "\n"));
     }
     for (name, mut lines) in by_file {
         lines.sort();
@@ -135,7 +168,13 @@ fn cluster_files(side: &str, cluster: &Cluster, files: &mut BTreeMap<String, Str
 fn safe(name: &str) -> String {
     let mut out: String = name
         .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' })
+        .map(|c| {
+            if c.is_ascii_alphanumeric() || "._-".contains(c) {
+                c
+            } else {
+                '_'
+            }
+        })
         .collect();
     if out.starts_with('.') {
         out.insert(0, '_');
@@ -144,7 +183,8 @@ fn safe(name: &str) -> String {
 }
 
 fn value<T: Serialize>(v: &T) -> Result<Value> {
-    serde_json::to_value(v).map_err(|e| Error::new(Kind::Bug, format!("the snapshot is no JSON: {e}")))
+    serde_json::to_value(v)
+        .map_err(|e| Error::new(Kind::Bug, format!("the snapshot is no JSON: {e}")))
 }
 
 fn line<T: Serialize>(v: &T) -> Result<String> {
@@ -164,27 +204,47 @@ fn pretty<T: Serialize>(v: &T) -> Result<String> {
 pub fn read(dir: &Path) -> Result<Snapshot> {
     let r = Reader { dir };
     if !dir.join(MANIFEST).is_file() {
-        return Err(Error::new(Kind::BadInput, "this is no snapshot: it has no manifest.json")
-            .at(dir.display().to_string())
-            .remedy("name the folder that `crossfade discover` wrote"));
+        return Err(Error::new(
+            Kind::BadInput,
+            "this is no snapshot: it has no manifest.json",
+        )
+        .at(dir.display().to_string())
+        .remedy("name the folder that `crossfade discover` wrote"));
     }
     let manifest: Value = r.json(MANIFEST)?;
     if manifest["what"] != WHAT || manifest["format"] != FORMAT {
-        let found = format!("{} format {}", manifest["what"].as_str().unwrap_or("unknown"), manifest["format"]);
-        return Err(Error::new(Kind::BadInput, format!("the snapshot is of another format ({found})"))
-            .at(dir.join(MANIFEST).display().to_string())
-            .remedy(format!("this crossfade reads {WHAT} format {FORMAT}: run `crossfade discover` again")));
+        let found = format!(
+            "{} format {}",
+            manifest["what"].as_str().unwrap_or("unknown"),
+            manifest["format"]
+        );
+        return Err(Error::new(
+            Kind::BadInput,
+            format!("the snapshot is of another format ({found})"),
+        )
+        .at(dir.join(MANIFEST).display().to_string())
+        .remedy(format!(
+            "this crossfade reads {WHAT} format {FORMAT}: run `crossfade discover` again"
+        )));
     }
     let names: Vec<String> = manifest["files"]
         .as_array()
-        .map(|a| a.iter().filter_map(|v| v.as_str().map(String::from)).collect())
+        .map(|a| {
+            a.iter()
+                .filter_map(|v| v.as_str().map(String::from))
+                .collect()
+        })
         .unwrap_or_default();
     for name in &names {
-        let inside = Path::new(name).components().all(|c| matches!(c, std::path::Component::Normal(_)));
+        let inside = Path::new(name)
+            .components()
+            .all(|c| matches!(c, std::path::Component::Normal(_)));
         if !inside || !dir.join(name).is_file() {
-            return Err(Error::new(Kind::BadInput, format!("the snapshot lacks {name}"))
-                .at(dir.display().to_string())
-                .remedy("copy the whole folder, or run `crossfade discover` again"));
+            return Err(
+                Error::new(Kind::BadInput, format!("the snapshot lacks {name}"))
+                    .at(dir.display().to_string())
+                    .remedy("copy the whole folder, or run `crossfade discover` again"),
+            );
         }
     }
     let has = |name: &str| names.iter().any(|n| n == name);
@@ -197,21 +257,31 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
         let (_, first) = lines.next().ok_or_else(|| r.bad(name, 1, "it is empty"))?;
         zones.push(ZoneRecords {
             zone: r.parse(name, 1, first)?,
-            records: lines.map(|(i, l)| r.parse(name, i + 1, l)).collect::<Result<_>>()?,
+            records: lines
+                .map(|(i, l)| r.parse(name, i + 1, l))
+                .collect::<Result<_>>()?,
         });
     }
     zones.sort_by(|a, b| (&a.zone.name, &a.zone.id).cmp(&(&b.zone.name, &b.zone.id)));
     Ok(Snapshot {
         kops: Kops {
-            cluster: has("kops/cluster.json").then(|| r.json("kops/cluster.json")).transpose()?,
-            completed: has("kops/completed.json").then(|| r.json("kops/completed.json")).transpose()?,
+            cluster: has("kops/cluster.json")
+                .then(|| r.json("kops/cluster.json"))
+                .transpose()?,
+            completed: has("kops/completed.json")
+                .then(|| r.json("kops/completed.json"))
+                .transpose()?,
             instance_groups: r.json("kops/instancegroups.json")?,
             kops_version: part(&sources["kopsVersion"]),
             sources: serde_json::from_value(sources["sources"].clone()).unwrap_or_default(),
         },
         blue: r.cluster("blue", &names)?,
-        green: has("green/kinds.json").then(|| r.cluster("green", &names)).transpose()?,
-        aws: has("aws/inventory.json").then(|| r.json("aws/inventory.json")).transpose()?,
+        green: has("green/kinds.json")
+            .then(|| r.cluster("green", &names))
+            .transpose()?,
+        aws: has("aws/inventory.json")
+            .then(|| r.json("aws/inventory.json"))
+            .transpose()?,
         zones,
         not_checked: r.json::<Vec<NotChecked>>("not_checked.json")?,
     })
@@ -231,7 +301,8 @@ impl Reader<'_> {
         std::fs::read_to_string(self.dir.join(name)).map_err(|e| self.bad(name, 1, &e.to_string()))
     }
     fn parse<T: DeserializeOwned>(&self, name: &str, line: usize, text: &str) -> Result<T> {
-        serde_json::from_str(text).map_err(|e| self.bad(name, line.max(e.line() + line - 1), &e.to_string()))
+        serde_json::from_str(text)
+            .map_err(|e| self.bad(name, line.max(e.line() + line - 1), &e.to_string()))
     }
     fn json<T: DeserializeOwned>(&self, name: &str) -> Result<T> {
         self.parse(name, 1, &self.text(name)?)
@@ -242,7 +313,8 @@ impl Reader<'_> {
         for name in names.iter().filter(|n| n.starts_with(&folder)) {
             for (i, line) in self.text(name)?.lines().enumerate() {
                 let object: Value = self.parse(name, i + 1, line)?;
-                let id = ObjectId::of(&object).ok_or_else(|| self.bad(name, i + 1, "an object without a name"))?;
+                let id = ObjectId::of(&object)
+                    .ok_or_else(|| self.bad(name, i + 1, "an object without a name"))?;
                 objects.push((id, object));
             }
         }
@@ -264,7 +336,11 @@ mod tests {
     fn sample() -> Snapshot {
         let mut s = Snapshot {
             zones: vec![ZoneRecords {
-                zone: Zone { id: "Z1".into(), name: "shop.test.".into(), private: false },
+                zone: Zone {
+                    id: "Z1".into(),
+                    name: "shop.test.".into(),
+                    private: false,
+                },
                 records: vec![RecordSet {
                     name: "*.shop.test.".into(),
                     rtype: "A".into(),
@@ -275,10 +351,17 @@ mod tests {
                     routing: Default::default(),
                 }],
             }],
-            not_checked: vec![NotChecked { what: "aws.inventory".into(), why: "no input".into() }],
+            not_checked: vec![NotChecked {
+                what: "aws.inventory".into(),
+                why: "no input".into(),
+            }],
             ..Snapshot::default()
         };
-        for (api, kind, name) in [("v1", "ConfigMap", "b"), ("v1", "ConfigMap", "a"), ("shop.test/v1", "Promotion", "s")] {
+        for (api, kind, name) in [
+            ("v1", "ConfigMap", "b"),
+            ("v1", "ConfigMap", "a"),
+            ("shop.test/v1", "Promotion", "s"),
+        ] {
             s.blue.objects.push(json!({"kind": kind, "apiVersion": api, "metadata": {"namespace": "n", "name": name}}));
         }
         s.blue.objects.sort_by_key(|o| ObjectId::of(o));
@@ -311,12 +394,24 @@ mod tests {
         write(&b, &read(&a).expect("read")).expect("written");
         assert_eq!(bytes(&a), bytes(&b));
         let names = bytes(&a);
-        for name in ["blue/objects/configmap.jsonl", "blue/objects/promotion.shop.test.jsonl", "dns/shop.test.Z1.jsonl"] {
+        for name in [
+            "blue/objects/configmap.jsonl",
+            "blue/objects/promotion.shop.test.jsonl",
+            "dns/shop.test.Z1.jsonl",
+        ] {
             assert!(names.contains_key(name), "{:?}", names.keys());
         }
         write(&a, &Snapshot::default()).expect("replaced");
-        assert_eq!(read(&a).expect("read"), Snapshot::default(), "nothing of the older snapshot stays");
-        assert_eq!(std::fs::read_dir(tmp.path()).expect("folder").count(), 2, "no temporary folder stays");
+        assert_eq!(
+            read(&a).expect("read"),
+            Snapshot::default(),
+            "nothing of the older snapshot stays"
+        );
+        assert_eq!(
+            std::fs::read_dir(tmp.path()).expect("folder").count(),
+            2,
+            "no temporary folder stays"
+        );
     }
 
     #[test]
@@ -333,17 +428,32 @@ mod tests {
         assert!(refused("absent").message.contains("no snapshot"));
         fresh();
         let manifest = std::fs::read_to_string(dir.join(MANIFEST)).expect("there");
-        std::fs::write(dir.join(MANIFEST), manifest.replace("\"format\": 1", "\"format\": 2")).expect("written");
+        std::fs::write(
+            dir.join(MANIFEST),
+            manifest.replace("\"format\": 1", "\"format\": 2"),
+        )
+        .expect("written");
         assert!(refused("format").message.contains("another format"));
         fresh();
         std::fs::remove_file(dir.join("dns/shop.test.Z1.jsonl")).expect("removed");
-        assert!(refused("missing").message.contains("lacks dns/shop.test.Z1.jsonl"));
+        assert!(
+            refused("missing")
+                .message
+                .contains("lacks dns/shop.test.Z1.jsonl")
+        );
         fresh();
-        std::fs::write(dir.join("blue/objects/configmap.jsonl"), "{}\n{\"kind\":").expect("written");
+        std::fs::write(dir.join("blue/objects/configmap.jsonl"), "{}\n{\"kind\":")
+            .expect("written");
         assert!(refused("torn").at.contains("configmap.jsonl:1"));
         std::fs::remove_dir_all(&dir).expect("removed");
         std::fs::create_dir_all(dir.join("photos")).expect("made");
-        assert_eq!(write(&dir, &sample()).expect_err("foreign").kind, Kind::BadInput);
-        assert!(dir.join("photos").is_dir(), "somebody else's folder is left alone");
+        assert_eq!(
+            write(&dir, &sample()).expect_err("foreign").kind,
+            Kind::BadInput
+        );
+        assert!(
+            dir.join("photos").is_dir(),
+            "somebody else's folder is left alone"
+        );
     }
 }

@@ -41,7 +41,9 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
             access: vec![],
         },
         aws: Aws {
-            account: identity.map(|i| i.account.clone()).filter(|a| a.len() == 12),
+            account: identity
+                .map(|i| i.account.clone())
+                .filter(|a| a.len() == 12),
             region: identity
                 .map(|i| i.region.clone())
                 .filter(|r| !r.is_empty())
@@ -96,13 +98,23 @@ fn service_range(snapshot: &Snapshot) -> Option<String> {
         let text = |v: &serde_json::Value| v.as_str().map(String::from);
         taken.extend(spec.get("networkCIDR").and_then(text));
         taken.extend(
-            spec.get("additionalNetworkCIDRs").and_then(|v| v.as_array()).into_iter().flatten().filter_map(text),
+            spec.get("additionalNetworkCIDRs")
+                .and_then(|v| v.as_array())
+                .into_iter()
+                .flatten()
+                .filter_map(text),
         );
     }
-    ["10.100.0.0/16", "172.20.0.0/16", "10.200.0.0/16", "192.168.0.0/16", "172.31.0.0/16"]
-        .into_iter()
-        .find(|range| !taken.iter().any(|t| overlap(range, t)))
-        .map(Into::into)
+    [
+        "10.100.0.0/16",
+        "172.20.0.0/16",
+        "10.200.0.0/16",
+        "192.168.0.0/16",
+        "172.31.0.0/16",
+    ]
+    .into_iter()
+    .find(|range| !taken.iter().any(|t| overlap(range, t)))
+    .map(Into::into)
 }
 
 fn singletons(snapshot: &Snapshot) -> Vec<String> {

@@ -4,8 +4,8 @@ mod defaults;
 pub mod model;
 mod validate;
 
-pub use defaults::defaults_for;
 use crate::error::{Error, Kind, Result};
+pub use defaults::defaults_for;
 use model::Spec;
 use std::path::Path;
 

@@ -51,41 +51,145 @@ fn refused(from: &str, to: &str) -> Error {
 #[test]
 fn each_rule_points_at_the_line_that_breaks_it() {
     for (from, to, at, says) in [
-        ("v1alpha1", "v1beta1", "m.yaml:1:13", "unknown version of the spec"),
-        ("kind: Migration", "kind: Plan", "m.yaml:2:7", "unknown kind"),
-        ("name: shop\n", "name: Shop\n", "m.yaml:3:7", "cannot name a migration"),
-        ("cluster: shop.test", "cluster: \"\"", "m.yaml:5:12", "is empty"),
-        ("name: shop-green", "name: shop.green", "m.yaml:7:9", "cannot name an EKS cluster"),
-        ("cluster: shop.test", "cluster: shop-green", "m.yaml:7:9", "blue's name"),
+        (
+            "v1alpha1",
+            "v1beta1",
+            "m.yaml:1:13",
+            "unknown version of the spec",
+        ),
+        (
+            "kind: Migration",
+            "kind: Plan",
+            "m.yaml:2:7",
+            "unknown kind",
+        ),
+        (
+            "name: shop\n",
+            "name: Shop\n",
+            "m.yaml:3:7",
+            "cannot name a migration",
+        ),
+        (
+            "cluster: shop.test",
+            "cluster: \"\"",
+            "m.yaml:5:12",
+            "is empty",
+        ),
+        (
+            "name: shop-green",
+            "name: shop.green",
+            "m.yaml:7:9",
+            "cannot name an EKS cluster",
+        ),
+        (
+            "cluster: shop.test",
+            "cluster: shop-green",
+            "m.yaml:7:9",
+            "blue's name",
+        ),
         ("\"1.36\"", "1.36.3", "m.yaml:8:12", "no Kubernetes version"),
-        ("10.100.0.0/16", "100.64.0.0/13", "m.yaml:9:16", "outside the private ranges"),
+        (
+            "10.100.0.0/16",
+            "100.64.0.0/13",
+            "m.yaml:9:16",
+            "outside the private ranges",
+        ),
         ("10.100.0.0/16", "10.0.0.0/8", "m.yaml:9:16", "not between"),
-        ("10.100.0.0/16", "10.100.1.0/16", "m.yaml:9:16", "first address is 10.100.0.0"),
-        (":role/admins", ":assumed-role", "m.yaml:11:16", "no IAM role or user"),
-        ("policy: AmazonEKSClusterAdminPolicy", "groups: [\"system:masters\"]", "m.yaml:12:14", "EKS refuses"),
-        ("\"000000000000\"", "12345", "m.yaml:14:12", "no AWS account"),
-        ("canary: status.shop.test", "canary: status.myshop.test", "m.yaml:17:11", "in none of the zones"),
-        ("lowTtl: 5", "lowTtl: 0", "m.yaml:18:11", "`dns.lowTtl` is 0"),
-        ("lowTtl: 5", "lowTtl: 3601", "m.yaml:18:11", "`dns.lowTtl` is 3601"),
-        ("deployment/platform/consumer", "platform/consumer", "m.yaml:20:16", "no workload"),
-        ("  green: {host: 10.20.0.6, database: orders, admin: postgres, role: orders}\n", "", "m.yaml:22:3", "no `green` database"),
+        (
+            "10.100.0.0/16",
+            "10.100.1.0/16",
+            "m.yaml:9:16",
+            "first address is 10.100.0.0",
+        ),
+        (
+            ":role/admins",
+            ":assumed-role",
+            "m.yaml:11:16",
+            "no IAM role or user",
+        ),
+        (
+            "policy: AmazonEKSClusterAdminPolicy",
+            "groups: [\"system:masters\"]",
+            "m.yaml:12:14",
+            "EKS refuses",
+        ),
+        (
+            "\"000000000000\"",
+            "12345",
+            "m.yaml:14:12",
+            "no AWS account",
+        ),
+        (
+            "canary: status.shop.test",
+            "canary: status.myshop.test",
+            "m.yaml:17:11",
+            "in none of the zones",
+        ),
+        (
+            "lowTtl: 5",
+            "lowTtl: 0",
+            "m.yaml:18:11",
+            "`dns.lowTtl` is 0",
+        ),
+        (
+            "lowTtl: 5",
+            "lowTtl: 3601",
+            "m.yaml:18:11",
+            "`dns.lowTtl` is 3601",
+        ),
+        (
+            "deployment/platform/consumer",
+            "platform/consumer",
+            "m.yaml:20:16",
+            "no workload",
+        ),
+        (
+            "  green: {host: 10.20.0.6, database: orders, admin: postgres, role: orders}\n",
+            "",
+            "m.yaml:22:3",
+            "no `green` database",
+        ),
         ("10.20.0.6", "10.20.0.5", "m.yaml:25:3", "the same database"),
         ("mode: postgres", "mode: shared", "m.yaml:24:3", "is shared"),
-        ("path: /orders", "path: orders", "m.yaml:26:46", "no leading"),
-        ("10.20.0.6, database: orders, admin: postgres", "10.20.0.6, database: orders, admin: orders", "m.yaml:25:66", "both the admin"),
+        (
+            "path: /orders",
+            "path: orders",
+            "m.yaml:26:46",
+            "no leading",
+        ),
+        (
+            "10.20.0.6, database: orders, admin: postgres",
+            "10.20.0.6, database: orders, admin: orders",
+            "m.yaml:25:67",
+            "both the admin",
+        ),
     ] {
         let e = refused(from, to);
-        assert_eq!((e.at.as_str(), e.message.contains(says)), (at, true), "{to}: {e:?}");
+        assert_eq!(
+            (e.at.as_str(), e.message.contains(says)),
+            (at, true),
+            "{to}: {e:?}"
+        );
     }
 }
 
 #[test]
 fn a_misspelt_key_a_wrong_type_an_empty_file_and_two_documents_are_told_apart() {
     let e = refused("lowTtl", "lowTll");
-    assert_eq!((e.at.as_str(), e.remedy.as_str()), ("m.yaml:18:3", "did you mean `lowTtl`?"));
+    assert_eq!(
+        (e.at.as_str(), e.remedy.as_str()),
+        ("m.yaml:18:3", "did you mean `lowTtl`?")
+    );
     assert_eq!(refused("lowTtl: 5", "lowTtl: soon").at, "m.yaml:18:11");
-    assert!(refused("mode: postgres", "mode: mysql").message.contains("unknown value `mysql`"));
-    assert_eq!(parse("", "m.yaml").expect_err("empty").message, "the file is empty");
+    assert!(
+        refused("mode: postgres", "mode: mysql")
+            .message
+            .contains("unknown value `mysql`")
+    );
+    assert_eq!(
+        parse("", "m.yaml").expect_err("empty").message,
+        "the file is empty"
+    );
     let two = parse(&format!("{GOOD}---\n{GOOD}"), "m.yaml").expect_err("two");
     assert!(two.message.contains("more than one document"), "{two:?}");
     assert!(parse("just words\n", "m.yaml").is_err());
@@ -106,7 +210,10 @@ fn the_committed_schema_is_the_types() {
         std::fs::write(path, &fresh).expect("written");
     }
     let kept = std::fs::read_to_string(path).unwrap_or_default();
-    assert!(kept == fresh, "run `crossfade schema > plans/migration.schema.json`");
+    assert!(
+        kept == fresh,
+        "run `crossfade schema > plans/migration.schema.json`"
+    );
 }
 
 #[test]

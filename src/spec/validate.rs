@@ -21,8 +21,10 @@ pub fn head(text: &str, file: &str) -> Result<()> {
         };
         if found != want {
             let place = yaml::locate(text, &[key]);
-            return Err(yaml::error_at(text, file, place, format!("unknown {what} `{found}`"))
-                .remedy(format!("this crossfade reads `{key}: {want}`")));
+            return Err(
+                yaml::error_at(text, file, place, format!("unknown {what} `{found}`"))
+                    .remedy(format!("this crossfade reads `{key}: {want}`")),
+            );
         }
     }
     Ok(())
@@ -46,7 +48,12 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn refuse(&self, path: &[&str], message: impl Into<String>, remedy: impl Into<String>) -> Error {
+    fn refuse(
+        &self,
+        path: &[&str],
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Error {
         yaml::error_at(self.text, self.file, yaml::locate(self.text, path), message).remedy(remedy)
     }
 
@@ -63,7 +70,11 @@ impl Checker<'_> {
 
     fn not_empty(&self, path: &[&str], value: &str) -> Result<()> {
         if value.trim().is_empty() {
-            return Err(self.refuse(path, format!("`{}` is empty", path.join(".")), "give a value"));
+            return Err(self.refuse(
+                path,
+                format!("`{}` is empty", path.join(".")),
+                "give a value",
+            ));
         }
         Ok(())
     }
@@ -74,7 +85,11 @@ impl Checker<'_> {
             if !seen.insert(value) {
                 let index = i.to_string();
                 let path: Vec<&str> = path.iter().copied().chain([index.as_str()]).collect();
-                return Err(self.refuse(&path, format!("`{value}` is named twice"), "keep one of the two"));
+                return Err(self.refuse(
+                    &path,
+                    format!("`{value}` is named twice"),
+                    "keep one of the two",
+                ));
             }
         }
         Ok(())
@@ -85,7 +100,10 @@ impl Checker<'_> {
         let good = spec.name.len() <= 40
             && spec.name.starts_with(|c: char| c.is_ascii_lowercase())
             && !spec.name.ends_with('-')
-            && spec.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            && spec
+                .name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
         if !good {
             return Err(self.refuse(
                 &["name"],
@@ -101,7 +119,10 @@ impl Checker<'_> {
         // eks.md: ^[0-9A-Za-z][A-Za-z0-9_-]*$, at most 100 characters.
         let good = (1..=100).contains(&green.name.len())
             && green.name.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && green.name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+            && green
+                .name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
         if !good {
             return Err(self.refuse(
                 &["green", "name"],
@@ -116,7 +137,10 @@ impl Checker<'_> {
                 "give green a name of its own: tags and names tell the two apart",
             ));
         }
-        let version = green.version.split_once('.').map(|(a, b)| (a.parse::<u32>(), b.parse::<u32>()));
+        let version = green
+            .version
+            .split_once('.')
+            .map(|(a, b)| (a.parse::<u32>(), b.parse::<u32>()));
         if !matches!(version, Some((Ok(1), Ok(_)))) {
             return Err(self.refuse(
                 &["green", "version"],
@@ -127,10 +151,17 @@ impl Checker<'_> {
         for (i, subnet) in green.subnets.iter().enumerate() {
             if !subnet.starts_with("subnet-") {
                 let i = i.to_string();
-                return Err(self.refuse(&["green", "subnets", &i], format!("`{subnet}` is no subnet id"), "write it as `subnet-...`"));
+                return Err(self.refuse(
+                    &["green", "subnets", &i],
+                    format!("`{subnet}` is no subnet id"),
+                    "write it as `subnet-...`",
+                ));
             }
         }
-        self.unique(&["green", "subnets"], green.subnets.iter().map(String::as_str))?;
+        self.unique(
+            &["green", "subnets"],
+            green.subnets.iter().map(String::as_str),
+        )?;
         if let Some(cidr) = &green.service_cidr {
             service_cidr(cidr).map_err(|why| {
                 self.refuse(
@@ -143,7 +174,9 @@ impl Checker<'_> {
         for (i, access) in green.access.iter().enumerate() {
             let i = i.to_string();
             let arn = &access.principal;
-            let iam = arn.starts_with("arn:") && arn.contains(":iam:") && (arn.contains(":role/") || arn.contains(":user/"));
+            let iam = arn.starts_with("arn:")
+                && arn.contains(":iam:")
+                && (arn.contains(":role/") || arn.contains(":user/"));
             if !iam {
                 return Err(self.refuse(
                     &["green", "access", &i, "principal"],
@@ -199,15 +232,36 @@ impl Checker<'_> {
     fn dns(&self, spec: &Spec) -> Result<()> {
         let dns = &spec.dns;
         self.range(&["dns", "lowTtl"], dns.low_ttl.into(), 1, 3600, " seconds")?;
-        self.range(&["dns", "externalDns", "interval"], dns.external_dns.interval.into(), 1, 3600, " seconds")?;
+        self.range(
+            &["dns", "externalDns", "interval"],
+            dns.external_dns.interval.into(),
+            1,
+            3600,
+            " seconds",
+        )?;
         self.not_empty(&["dns", "externalDns", "image"], &dns.external_dns.image)?;
-        self.unique(&["dns", "zones"], dns.zones.iter().map(|z| z.trim_end_matches('.')))?;
-        for (path, host) in dns.zones.iter().enumerate().map(|(i, z)| (vec!["dns".to_string(), "zones".into(), i.to_string()], z))
-            .chain(dns.canary.iter().map(|c| (vec!["dns".to_string(), "canary".into()], c)))
+        self.unique(
+            &["dns", "zones"],
+            dns.zones.iter().map(|z| z.trim_end_matches('.')),
+        )?;
+        for (path, host) in dns
+            .zones
+            .iter()
+            .enumerate()
+            .map(|(i, z)| (vec!["dns".to_string(), "zones".into(), i.to_string()], z))
+            .chain(
+                dns.canary
+                    .iter()
+                    .map(|c| (vec!["dns".to_string(), "canary".into()], c)),
+            )
         {
             if !is_host(host) {
                 let path: Vec<&str> = path.iter().map(String::as_str).collect();
-                return Err(self.refuse(&path, format!("`{host}` is no DNS name"), "write it as `shop.example.com`"));
+                return Err(self.refuse(
+                    &path,
+                    format!("`{host}` is no DNS name"),
+                    "write it as `shop.example.com`",
+                ));
             }
         }
         if let Some(canary) = &dns.canary
@@ -216,7 +270,10 @@ impl Checker<'_> {
         {
             return Err(self.refuse(
                 &["dns", "canary"],
-                format!("the canary `{canary}` is in none of the zones {}", dns.zones.join(", ")),
+                format!(
+                    "the canary `{canary}` is in none of the zones {}",
+                    dns.zones.join(", ")
+                ),
                 "name a host of one of these zones, or add its zone",
             ));
         }
@@ -239,7 +296,10 @@ impl Checker<'_> {
                 ));
             }
         }
-        self.unique(&["workloads", "singletons"], w.singletons.iter().map(String::as_str))?;
+        self.unique(
+            &["workloads", "singletons"],
+            w.singletons.iter().map(String::as_str),
+        )?;
         for (i, id) in w.skip.iter().enumerate() {
             let parts: Vec<&str> = id.split('/').collect();
             if !(2..=3).contains(&parts.len()) || parts.iter().any(|p| p.is_empty()) {
@@ -252,7 +312,11 @@ impl Checker<'_> {
             }
         }
         if w.replace.keys().any(|k| k.is_empty()) {
-            return Err(self.refuse(&["workloads", "replace"], "an empty text cannot be replaced", "name the text to look for"));
+            return Err(self.refuse(
+                &["workloads", "replace"],
+                "an empty text cannot be replaced",
+                "name the text to look for",
+            ));
         }
         Ok(())
     }
@@ -264,7 +328,10 @@ impl Checker<'_> {
             // The name becomes part of the names of publications and slots.
             let good = !set.name.is_empty()
                 && set.name.len() <= 40
-                && set.name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
+                && set
+                    .name
+                    .chars()
+                    .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_');
             if !good {
                 return Err(self.refuse(
                     &["data", &i, "name"],
@@ -283,7 +350,9 @@ impl Checker<'_> {
                 (DataMode::Postgres, Some(blue), Some(green)) => {
                     self.database(&["data", &i, "blue"], blue)?;
                     self.database(&["data", &i, "green"], green)?;
-                    if (&blue.host, blue.port, &blue.database) == (&green.host, green.port, &green.database) {
+                    if (&blue.host, blue.port, &blue.database)
+                        == (&green.host, green.port, &green.database)
+                    {
                         return Err(self.refuse(
                             &["data", &i, "green"],
                             format!("blue and green of `{}` are the same database", set.name),
@@ -304,7 +373,10 @@ impl Checker<'_> {
                     let extra = if blue.is_some() { "blue" } else { "green" };
                     return Err(self.refuse(
                         &["data", &i, extra],
-                        format!("data set `{}` is shared, so it has no `{extra}` database", set.name),
+                        format!(
+                            "data set `{}` is shared, so it has no `{extra}` database",
+                            set.name
+                        ),
                         "remove it, or say `mode: postgres`",
                     ));
                 }
@@ -312,15 +384,27 @@ impl Checker<'_> {
             for (j, table) in set.tables.iter().enumerate() {
                 if table.split('.').filter(|p| !p.is_empty()).count() != 2 {
                     let j = j.to_string();
-                    return Err(self.refuse(&["data", &i, "tables", &j], format!("`{table}` names no table"), "write it as `schema.table`"));
+                    return Err(self.refuse(
+                        &["data", &i, "tables", &j],
+                        format!("`{table}` names no table"),
+                        "write it as `schema.table`",
+                    ));
                 }
             }
             if let Some(probe) = &set.write_probe {
                 if !is_host(&probe.host) {
-                    return Err(self.refuse(&["data", &i, "writeProbe", "host"], format!("`{}` is no DNS name", probe.host), "write it as `shop.example.com`"));
+                    return Err(self.refuse(
+                        &["data", &i, "writeProbe", "host"],
+                        format!("`{}` is no DNS name", probe.host),
+                        "write it as `shop.example.com`",
+                    ));
                 }
                 if !probe.path.starts_with('/') {
-                    return Err(self.refuse(&["data", &i, "writeProbe", "path"], format!("the path `{}` has no leading `/`", probe.path), "begin it with `/`"));
+                    return Err(self.refuse(
+                        &["data", &i, "writeProbe", "path"],
+                        format!("the path `{}` has no leading `/`", probe.path),
+                        "begin it with `/`",
+                    ));
                 }
                 if !["POST", "PUT", "PATCH", "DELETE"].contains(&probe.method.as_str()) {
                     return Err(self.refuse(
@@ -335,11 +419,20 @@ impl Checker<'_> {
     }
 
     fn database(&self, at: &[&str], db: &Database) -> Result<()> {
-        for (key, value) in [("host", &db.host), ("database", &db.database), ("admin", &db.admin), ("role", &db.role)] {
+        for (key, value) in [
+            ("host", &db.host),
+            ("database", &db.database),
+            ("admin", &db.admin),
+            ("role", &db.role),
+        ] {
             self.not_empty(&[at, &[key]].concat(), value)?;
         }
         if db.port == 0 {
-            return Err(self.refuse(&[at, &["port"]].concat(), "port 0 cannot be reached", "give 1 to 65535"));
+            return Err(self.refuse(
+                &[at, &["port"]].concat(),
+                "port 0 cannot be reached",
+                "give 1 to 65535",
+            ));
         }
         if db.admin == db.role {
             return Err(self.refuse(
@@ -353,11 +446,33 @@ impl Checker<'_> {
 
     fn limits(&self, spec: &Spec) -> Result<()> {
         let l = &spec.limits;
-        self.range(&["limits", "writeClosedSeconds"], l.write_closed_seconds.into(), 1, 86_400, " seconds")?;
-        self.range(&["limits", "soakSeconds"], l.soak_seconds.into(), 0, 30 * 86_400, " seconds")?;
-        self.range(&["limits", "writeConcurrency"], l.write_concurrency.into(), 1, 64, "")?;
+        self.range(
+            &["limits", "writeClosedSeconds"],
+            l.write_closed_seconds.into(),
+            1,
+            86_400,
+            " seconds",
+        )?;
+        self.range(
+            &["limits", "soakSeconds"],
+            l.soak_seconds.into(),
+            0,
+            30 * 86_400,
+            " seconds",
+        )?;
+        self.range(
+            &["limits", "writeConcurrency"],
+            l.write_concurrency.into(),
+            1,
+            64,
+            "",
+        )?;
         if !spec.probes.path.starts_with('/') {
-            return Err(self.refuse(&["probes", "path"], format!("the path `{}` has no leading `/`", spec.probes.path), "begin it with `/`"));
+            return Err(self.refuse(
+                &["probes", "path"],
+                format!("the path `{}` has no leading `/`", spec.probes.path),
+                "begin it with `/`",
+            ));
         }
         Ok(())
     }
@@ -368,13 +483,19 @@ fn is_host(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 253
         && name.split('.').all(|l| {
-            (1..=63).contains(&l.len()) && (l == "*" || l.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'))
+            (1..=63).contains(&l.len())
+                && (l == "*"
+                    || l.chars()
+                        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_'))
         })
 }
 
 /// Whether a host lies in a zone, label by label: `myshop.test` is not in `shop.test`.
 fn under(host: &str, zone: &str) -> bool {
-    let (host, zone) = (host.trim_end_matches('.').to_lowercase(), zone.trim_end_matches('.').to_lowercase());
+    let (host, zone) = (
+        host.trim_end_matches('.').to_lowercase(),
+        zone.trim_end_matches('.').to_lowercase(),
+    );
     host == zone || host.ends_with(&format!(".{zone}"))
 }
 
@@ -404,15 +525,26 @@ pub(crate) fn overlap(a: &str, b: &str) -> bool {
 fn service_cidr(text: &str) -> Result<(), String> {
     let (ip, bits) = cidr(text).ok_or("it is no IPv4 range")?;
     if ip & !mask(bits) != 0 {
-        return Err(format!("its first address is {}", Ipv4Addr::from(ip & mask(bits))));
+        return Err(format!(
+            "its first address is {}",
+            Ipv4Addr::from(ip & mask(bits))
+        ));
     }
     if !(12..=24).contains(&bits) {
         return Err(format!("/{bits} is not between /24 and /12"));
     }
-    let inside = [("10.0.0.0/8", 8), ("172.16.0.0/12", 12), ("192.168.0.0/16", 16)]
-        .iter()
-        .any(|(range, n)| bits >= *n && overlap(range, text));
-    if inside { Ok(()) } else { Err("it is outside the private ranges that EKS takes".into()) }
+    let inside = [
+        ("10.0.0.0/8", 8),
+        ("172.16.0.0/12", 12),
+        ("192.168.0.0/16", 16),
+    ]
+    .iter()
+    .any(|(range, n)| bits >= *n && overlap(range, text));
+    if inside {
+        Ok(())
+    } else {
+        Err("it is outside the private ranges that EKS takes".into())
+    }
 }
 
 #[cfg(test)]

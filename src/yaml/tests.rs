@@ -21,7 +21,10 @@ fn a_manifest_means_what_kubectl_says_it_means() {
     assert_eq!(one("a: 1.20"), json!({"a": 1.2}));
     assert_eq!(one("a: 18446744073709551615"), json!({"a": u64::MAX}));
     assert!(one("a: 18446744073709551616")["a"].is_f64());
-    assert_eq!(one("x: &x {b: 1}\ny: {<<: *x, c: 2}")["y"], json!({"b": 1, "c": 2}));
+    assert_eq!(
+        one("x: &x {b: 1}\ny: {<<: *x, c: 2}")["y"],
+        json!({"b": 1, "c": 2})
+    );
     assert_eq!(one("a: !!binary aGk="), json!({"a": "hi"}));
     for bad in ["a: .nan", "a: .inf"] {
         assert!(manifests(bad, "m.yaml")[0].is_err(), "{bad}");
@@ -39,17 +42,26 @@ fn a_duplicate_key_is_an_error_of_its_document_and_the_next_one_is_still_read() 
 
 #[test]
 fn comment_only_and_empty_documents_are_skipped_and_lines_are_told() {
-    let all = manifests("# nothing\n---\n# here\n---\n\na: 1\n---\n---\nb: 2\n", "m.yaml");
+    let all = manifests(
+        "# nothing\n---\n# here\n---\n\na: 1\n---\n---\nb: 2\n",
+        "m.yaml",
+    );
     let lines: Vec<_> = all.into_iter().map(|r| r.expect("ok").1).collect();
     assert_eq!(lines, [6, 9]);
 }
 
 #[test]
 fn windows_line_ends_and_the_comment_block_of_kops_get_full_are_read() {
-    let v = manifests("//\r\n//   WARNING: x: y\r\n\r\napiVersion: v1\r\nkind: A\r\n", "m.yaml");
+    let v = manifests(
+        "//\r\n//   WARNING: x: y\r\n\r\napiVersion: v1\r\nkind: A\r\n",
+        "m.yaml",
+    );
     assert_eq!(v.len(), 1);
     let (value, line) = v[0].as_ref().expect("ok");
-    assert_eq!((value, *line), (&json!({"apiVersion": "v1", "kind": "A"}), 4));
+    assert_eq!(
+        (value, *line),
+        (&json!({"apiVersion": "v1", "kind": "A"}), 4)
+    );
 }
 
 #[test]
@@ -58,9 +70,15 @@ fn json_is_read_in_every_form_people_export() {
     let all = manifests("[{\"a\": 1}\n,\n{\"b\": \"0644\"}]\n", "m.json");
     assert_eq!(all.len(), 2);
     assert_eq!(all[1].as_ref().expect("ok").0, json!({"b": "0644"}));
-    let lines: Vec<_> = manifests("{\"a\": 1}\n{\"b\": 2}\n", "m.json").into_iter().map(|r| r.expect("ok").1).collect();
+    let lines: Vec<_> = manifests("{\"a\": 1}\n{\"b\": 2}\n", "m.json")
+        .into_iter()
+        .map(|r| r.expect("ok").1)
+        .collect();
     assert_eq!(lines, [1, 2]);
-    assert!(manifests("{\"a\": 1,\n", "cut.json")[0].is_err(), "a cut-off file is not an empty one");
+    assert!(
+        manifests("{\"a\": 1,\n", "cut.json")[0].is_err(),
+        "a cut-off file is not an empty one"
+    );
 }
 
 #[test]
@@ -121,7 +139,10 @@ fn a_misspelt_key_is_shown_where_it_stands_with_the_right_spelling() {
     let shown = e.excerpt.expect("excerpt");
     assert!(shown.contains("6 |   hsot: c\n  |   ^"), "{shown}");
     assert_eq!(refused("low_ttl: 5\n").remedy, "did you mean `lowTtl`?");
-    assert_eq!(refused("lowTtl: 1\nqqqqq: 5\n").remedy, "fields here: lowTtl, items");
+    assert_eq!(
+        refused("lowTtl: 1\nqqqqq: 5\n").remedy,
+        "fields here: lowTtl, items"
+    );
 }
 
 #[test]
@@ -129,12 +150,21 @@ fn wrong_types_missing_keys_second_documents_and_empty_files_are_told_apart() {
     let e = refused("lowTtl: soon\n");
     assert_eq!(e.at, "plans/x/migration.yaml:1:9", "{e:?}");
     assert!(!e.message.contains("line 1"), "{}", e.message);
-    assert_eq!(refused("items: []\n").message, "the field `lowTtl` is missing");
-    assert_eq!(refused("lowTtl: 1\n---\nlowTtl: 2\n").message, "the file holds more than one document");
+    assert_eq!(
+        refused("items: []\n").message,
+        "the field `lowTtl` is missing"
+    );
+    assert_eq!(
+        refused("lowTtl: 1\n---\nlowTtl: 2\n").message,
+        "the file holds more than one document"
+    );
     for empty in ["", "\n\n", "# only a comment\n", "---\n"] {
         assert_eq!(refused(empty).message, "the file is empty");
     }
-    assert_eq!(refused("lowTtl: 1\nlowTtl: 2\n").message, "the key `lowTtl` appears twice");
+    assert_eq!(
+        refused("lowTtl: 1\nlowTtl: 2\n").message,
+        "the key `lowTtl` appears twice"
+    );
     // Our own config has one spelling of a truth value.
     let e = refused("lowTtl: 1\nitems: [{host: a, on: yes}]\n");
     assert!(e.at.starts_with("plans/x/migration.yaml:2:"), "{e:?}");
@@ -150,6 +180,10 @@ fn a_path_is_found_by_key_and_index_and_falls_back_to_what_exists() {
     assert_eq!(at(&["name"]), (1, 7));
     assert_eq!(at(&["data", "0", "blue", "port"]), (5, 11));
     assert_eq!(at(&["data", "1", "name"]), (6, 9));
-    assert_eq!(at(&["data", "1", "blue"]), (6, 3), "absent: the item that lacks it");
+    assert_eq!(
+        at(&["data", "1", "blue"]),
+        (6, 3),
+        "absent: the item that lacks it"
+    );
     assert_eq!(at(&["data"]), (2, 1));
 }

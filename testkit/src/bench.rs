@@ -12,6 +12,7 @@ use crate::fixture::{self, Fixture};
 use crate::kubelet::{self, AwsEnv, ProcessKubelet};
 use crate::lb::{self, LoadBalancers};
 use crate::net::BenchNet;
+use crate::nodes;
 use crate::servers::etcd::Etcd;
 use crate::servers::kube::{self, ControlPlane, Side, User};
 use crate::servers::kwok::Kwok;
@@ -19,13 +20,16 @@ use crate::servers::ministack::{ACCOUNT, MiniStack, REGION};
 use crate::servers::paths;
 use crate::servers::pki::TestCa;
 use crate::servers::ports::Port;
-use crate::servers::postgres::Postgres;
+use crate::servers::postgres::{self, Postgres};
+use crate::strict::{self, Call, GreenEndpoint, Strict};
 
 /// What a bench is made of.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
     /// Put the company "shop" into blue, AWS, DNS and the database.
     pub load_fixture: bool,
+    /// How long AWS takes; scaled down from the minutes that it takes.
+    pub delays: Delays,
     /// Where its folder is made; the system's temporary folder when absent.
     pub parent_dir: Option<PathBuf>,
 }
@@ -34,8 +38,42 @@ impl Default for BenchOptions {
     fn default() -> Self {
         BenchOptions {
             load_fixture: true,
+            delays: Delays::default(),
             parent_dir: None,
         }
+    }
+}
+
+/// How long the strict layer takes for what AWS takes minutes for.
+#[derive(Debug, Clone, Copy)]
+pub struct Delays {
+    /// A Route 53 change from PENDING to INSYNC.
+    pub insync: Duration,
+    /// An EKS cluster from CREATING to ACTIVE.
+    pub cluster: Duration,
+    /// A node group from CREATING to ACTIVE.
+    pub node_group: Duration,
+    /// An add-on from CREATING to ACTIVE.
+    pub addon: Duration,
+}
+
+impl Default for Delays {
+    fn default() -> Self {
+        Delays {
+            insync: Duration::from_millis(300),
+            cluster: Duration::from_secs(2),
+            node_group: Duration::from_secs(2),
+            addon: Duration::from_millis(500),
+        }
+    }
+}
+
+/// Ends a background task with the bench.
+struct Task(tokio::task::JoinHandle<()>);
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 
@@ -44,14 +82,16 @@ pub struct Bench {
     // Fields are dropped in this order: users of a server before the server, the folder last.
     resolver: Resolver,
     authority: Authority,
-    kubelets: Vec<ProcessKubelet>,
+    _kubelets: Vec<ProcessKubelet>,
     balancers: Balancers,
     kwok: Vec<Kwok>,
     observed: Observed,
     net: BenchNet,
     databases: Databases,
+    _nodes: Task,
     green: ControlPlane,
     blue: ControlPlane,
+    strict: Strict,
     ministack: MiniStack,
     _etcd: Etcd,
     zone_id: Option<String>,
@@ -99,6 +139,24 @@ impl Bench {
             .context(|| format!("could not write {}", ca_file.display()))?;
         let green_port = Port::reserve()?;
         let green_ca = TestCa::new()?;
+        let strict = Strict::start(strict::Config {
+            upstream: ministack.endpoint().to_owned(),
+            account: ACCOUNT.to_owned(),
+            region: REGION.to_owned(),
+            insync_delay: options.delays.insync,
+            cluster_delay: options.delays.cluster,
+            nodegroup_delay: options.delays.node_group,
+            addon_delay: options.delays.addon,
+            green: GreenEndpoint {
+                url: kube::url_of(&green_port),
+                ca_pem: green_ca.pem().to_owned(),
+            },
+            ca: ca.clone(),
+        })
+        .await?;
+        let webhook = path.join("token-webhook.kubeconfig");
+        std::fs::write(&webhook, strict.webhook_kubeconfig())
+            .context(|| format!("could not write {}", webhook.display()))?;
         let (blue, green) = tokio::try_join!(
             ControlPlane::start(kube::Options {
                 side: Side::Blue,
@@ -114,7 +172,7 @@ impl Bench {
                 etcd: &etcd,
                 port: green_port,
                 ca: green_ca,
-                token_webhook: None,
+                token_webhook: Some(webhook),
             })
         )?;
         tracing::info!(
@@ -158,8 +216,8 @@ impl Bench {
                 observed: observed.clone(),
                 external_dns: external_dns()?,
                 aws: AwsEnv {
-                    endpoint: ministack.endpoint().to_owned(),
-                    proxy: ministack.endpoint().to_owned(),
+                    endpoint: strict.endpoint(),
+                    proxy: strict.proxy(),
                     ca_file: ca_file.clone(),
                     region: REGION.to_owned(),
                 },
@@ -171,7 +229,8 @@ impl Bench {
                     .context(|| format!("could not start {name}'s process kubelet"))?,
             );
         }
-        let authority = Authority::start(AuthorityConfig::new(ministack.endpoint(), net.clone()))
+        let nodes = Task(nodes::start(&strict, &green.kubeconfig(User::Nodes)));
+        let authority = Authority::start(AuthorityConfig::new(&strict.endpoint(), net.clone()))
             .await
             .context(|| "could not start the authoritative DNS server".into())?;
         let resolver = Resolver::start(authority.addr(), Mode::TtlTrue)
@@ -180,7 +239,7 @@ impl Bench {
         let mut bench = Bench {
             resolver,
             authority,
-            kubelets,
+            _kubelets: kubelets,
             balancers,
             kwok,
             observed,
@@ -189,8 +248,10 @@ impl Bench {
                 blue: blue_db,
                 green: green_db,
             },
+            _nodes: nodes,
             green,
             blue,
+            strict,
             ministack,
             _etcd: etcd,
             zone_id: None,
@@ -227,7 +288,52 @@ impl Bench {
             &["storefront", "orders", "platform"],
             Duration::from_secs(90),
         )
-        .await
+        .await?;
+        self.wait_for_names(Duration::from_secs(60)).await?;
+        self.authority.refreshed().await;
+        Ok(())
+    }
+
+    /// Waits until blue's ExternalDNS has written every name with its ownership record.
+    async fn wait_for_names(&self, patience: Duration) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            let missing: Vec<&str> = fixture::MANAGED_NAMES
+                .into_iter()
+                .filter(|name| {
+                    let has = |rtype: &str, part: &str| {
+                        self.record_sets().iter().any(|set| {
+                            set.name == format!("{name}.")
+                                && set.rtype == rtype
+                                && (part.is_empty() || set.values.iter().any(|v| v.contains(part)))
+                        })
+                    };
+                    !(has("A", "") && has("TXT", "external-dns/owner=shop-blue"))
+                })
+                .collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if start.elapsed() > patience {
+                return Err(crate::Error::new(format!(
+                    "blue's ExternalDNS has not written {} after {} s: see {}",
+                    missing.join(", "),
+                    patience.as_secs(),
+                    self.dir.path().join("blue/kubelet").display()
+                )));
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    /// The records of the zone `shop.test` as they are now, in Route 53's order; no AWS call is made.
+    pub fn record_sets(&self) -> Vec<strict::route53::record::RecordSet> {
+        self.strict
+            .zones()
+            .into_iter()
+            .filter(|zone| Some(zone.id.as_str()) == self.zone_id.as_deref())
+            .flat_map(|zone| zone.records.into_values())
+            .collect()
     }
 
     /// The bench's folder: logs, kubeconfigs, data. It goes away with the bench.
@@ -255,7 +361,25 @@ impl Bench {
 
     /// The value of `AWS_ENDPOINT_URL`.
     pub fn aws_endpoint(&self) -> String {
-        self.ministack.endpoint().to_owned()
+        self.strict.endpoint()
+    }
+
+    /// The strict AWS layer: faults, limits, zones without a call.
+    pub fn strict(&self) -> &Strict {
+        &self.strict
+    }
+
+    /// The HTTP CONNECT proxy of the strict layer, for clients that know no endpoint.
+    pub fn aws_proxy(&self) -> String {
+        self.strict.proxy()
+    }
+
+    /// Every AWS call so far, but those of the bench's own DNS server and of the fixture's loader.
+    pub fn calls(&self) -> Vec<Call> {
+        let own = ["BENCHDNS", fixture::aws::LOADER_KEY];
+        let mut calls = self.strict.calls();
+        calls.retain(|call| !own.contains(&call.who.as_str()));
+        calls
     }
 
     /// The id of the public zone `shop.test`, when the fixture is loaded.
@@ -326,6 +450,8 @@ impl Bench {
             set("AWS_EC2_METADATA_DISABLED", "true".into()),
             set("CROSSFADE_BENCH_ACCOUNT", ACCOUNT.into()),
             set("KUBECONFIG", self.blue_kubeconfig().display().to_string()),
+            // The fixture's migration.yaml names this variable for the databases' owner.
+            set("ORDERS_ADMIN_PASSWORD", postgres::SUPERUSER_PASSWORD.into()),
             ("AWS_CA_BUNDLE".into(), None),
             ("AWS_PROFILE".into(), None),
             ("AWS_SESSION_TOKEN".into(), None),

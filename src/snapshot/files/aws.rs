@@ -3,7 +3,9 @@
 use super::gather::Found;
 use super::not;
 use crate::snapshot::model::NotChecked;
-use crate::world::cloud::{CloudIdentity, EksCluster, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc};
+use crate::world::cloud::{
+    CloudIdentity, EksCluster, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
+};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +26,12 @@ struct Parts {
 }
 
 /// `None` when no AWS output was given. Takes what it knows out of `found`.
-pub(super) fn inventory(found: &mut Found, kops: Option<&Value>, cluster: Option<&str>, missing: &mut Vec<NotChecked>) -> Option<Inventory> {
+pub(super) fn inventory(
+    found: &mut Found,
+    kops: Option<&Value>,
+    cluster: Option<&str>,
+    missing: &mut Vec<NotChecked>,
+) -> Option<Inventory> {
     let mut p = Parts::default();
     let mut any = false;
     let mut rest = vec![];
@@ -37,7 +44,10 @@ pub(super) fn inventory(found: &mut Found, kops: Option<&Value>, cluster: Option
     }
     found.aws = rest;
     if !any {
-        missing.push(not("aws.inventory", "no output of `aws ec2`, `aws iam` or `aws eks` was given"));
+        missing.push(not(
+            "aws.inventory",
+            "no output of `aws ec2`, `aws iam` or `aws eks` was given",
+        ));
         return None;
     }
     for (role, policy, document) in std::mem::take(&mut p.inline) {
@@ -46,18 +56,29 @@ pub(super) fn inventory(found: &mut Found, kops: Option<&Value>, cluster: Option
         }
     }
     let owned = |tags: &BTreeMap<String, String>| {
-        cluster.is_some_and(|c| tags.get("KubernetesCluster").is_some_and(|v| v == c) || tags.contains_key(&format!("kubernetes.io/cluster/{c}")))
+        cluster.is_some_and(|c| {
+            tags.get("KubernetesCluster").is_some_and(|v| v == c)
+                || tags.contains_key(&format!("kubernetes.io/cluster/{c}"))
+        })
     };
     let wanted = kops.and_then(|k| {
         // v1alpha2 keeps the id of an existing VPC at the top.
-        k.pointer("/spec/networkID").and_then(Value::as_str).map(String::from)
+        k.pointer("/spec/networkID")
+            .and_then(Value::as_str)
+            .map(String::from)
     });
     let vpc = match p.vpcs.len() {
         1 => p.vpcs.pop(),
-        _ => p.vpcs.into_iter().find(|v| wanted.as_ref() == Some(&v.id) || owned(&v.tags)),
+        _ => p
+            .vpcs
+            .into_iter()
+            .find(|v| wanted.as_ref() == Some(&v.id) || owned(&v.tags)),
     };
     if vpc.is_none() {
-        missing.push(not("aws.vpc", "the VPC of the cluster was not given (`aws ec2 describe-vpcs`)"));
+        missing.push(not(
+            "aws.vpc",
+            "the VPC of the cluster was not given (`aws ec2 describe-vpcs`)",
+        ));
     }
     let here = |id: &str| vpc.as_ref().is_none_or(|v| v.id == id);
     let mut part = |what: &str, absent: bool, command: &str| {
@@ -65,15 +86,34 @@ pub(super) fn inventory(found: &mut Found, kops: Option<&Value>, cluster: Option
             missing.push(not(what, format!("`{command}` was not given")));
         }
     };
-    part("aws.subnets", p.subnets.is_none(), "aws ec2 describe-subnets");
-    part("aws.security-groups", p.groups.is_none(), "aws ec2 describe-security-groups");
-    part("aws.roles", !p.roles_given, "aws iam get-account-authorization-details");
-    part("aws.oidc-providers", p.oidc.is_none(), "aws iam list-open-id-connect-providers");
+    part(
+        "aws.subnets",
+        p.subnets.is_none(),
+        "aws ec2 describe-subnets",
+    );
+    part(
+        "aws.security-groups",
+        p.groups.is_none(),
+        "aws ec2 describe-security-groups",
+    );
+    part(
+        "aws.roles",
+        !p.roles_given,
+        "aws iam get-account-authorization-details",
+    );
+    part(
+        "aws.oidc-providers",
+        p.oidc.is_none(),
+        "aws iam list-open-id-connect-providers",
+    );
     part("aws.eks", p.clusters.is_none(), "aws eks list-clusters");
     part("aws.caller", p.arn.is_none(), "aws sts get-caller-identity");
     let mut roles: Vec<Role> = p.roles.into_values().collect();
     if p.roles_given {
-        let open = roles.iter().filter(|r| !p.attached.contains(&r.name)).count();
+        let open = roles
+            .iter()
+            .filter(|r| !p.attached.contains(&r.name))
+            .count();
         if open > 0 {
             missing.push(not(
                 "aws.role-policies",
@@ -81,19 +121,43 @@ pub(super) fn inventory(found: &mut Found, kops: Option<&Value>, cluster: Option
             ));
         }
     }
-    let mut subnets: Vec<Subnet> = p.subnets.unwrap_or_default().into_iter().filter(|s| here(&s.vpc)).collect();
-    let mut groups: Vec<SecurityGroup> = p.groups.unwrap_or_default().into_iter().filter(|g| here(&g.vpc)).collect();
+    let mut subnets: Vec<Subnet> = p
+        .subnets
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|s| here(&s.vpc))
+        .collect();
+    let mut groups: Vec<SecurityGroup> = p
+        .groups
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|g| here(&g.vpc))
+        .collect();
     subnets.sort_by(|a, b| a.id.cmp(&b.id));
     groups.sort_by(|a, b| a.id.cmp(&b.id));
     roles.sort_by(|a, b| a.name.cmp(&b.name));
     let zone = subnets.first().map(|s| s.zone.clone()).unwrap_or_default();
-    let region = zone.strip_suffix(|c: char| c.is_ascii_lowercase()).unwrap_or(&zone).to_string();
-    let account = p.account.or_else(|| roles.first().and_then(|r| r.arn.split(':').nth(4).map(String::from)));
+    let region = zone
+        .strip_suffix(|c: char| c.is_ascii_lowercase())
+        .unwrap_or(&zone)
+        .to_string();
+    let account = p.account.or_else(|| {
+        roles
+            .first()
+            .and_then(|r| r.arn.split(':').nth(4).map(String::from))
+    });
     if account.is_none() {
-        missing.push(not("aws.account", "no account id was given (`aws sts get-caller-identity`)"));
+        missing.push(not(
+            "aws.account",
+            "no account id was given (`aws sts get-caller-identity`)",
+        ));
     }
     Some(Inventory {
-        identity: CloudIdentity { account: account.unwrap_or_default(), region, arn: p.arn.unwrap_or_default() },
+        identity: CloudIdentity {
+            account: account.unwrap_or_default(),
+            region,
+            arn: p.arn.unwrap_or_default(),
+        },
         vpc,
         subnets,
         security_groups: groups,
@@ -113,7 +177,10 @@ fn list<'a>(v: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
 
 fn tags(v: &Value) -> BTreeMap<String, String> {
     match &v["Tags"] {
-        Value::Array(a) => a.iter().map(|t| (text(t, "Key"), text(t, "Value"))).collect(),
+        Value::Array(a) => a
+            .iter()
+            .map(|t| (text(t, "Key"), text(t, "Value")))
+            .collect(),
         _ => BTreeMap::new(),
     }
 }
@@ -126,7 +193,13 @@ fn policy(v: &Value) -> Value {
     let bytes = encoded.as_bytes();
     let (mut out, mut i) = (vec![], 0);
     while i < bytes.len() {
-        let hex = (bytes[i] == b'%').then(|| encoded.get(i + 1..i + 3).and_then(|h| u8::from_str_radix(h, 16).ok())).flatten();
+        let hex = (bytes[i] == b'%')
+            .then(|| {
+                encoded
+                    .get(i + 1..i + 3)
+                    .and_then(|h| u8::from_str_radix(h, 16).ok())
+            })
+            .flatten();
         out.push(hex.unwrap_or(bytes[i]));
         i += if hex.is_some() { 3 } else { 1 };
     }
@@ -141,13 +214,20 @@ impl Parts {
             for v in list(doc, "Vpcs") {
                 self.owner(v);
                 let mut cidrs: Vec<String> = list(v, "CidrBlockAssociationSet")
-                    .filter(|a| a.pointer("/CidrBlockState/State").is_none_or(|s| s == "associated"))
+                    .filter(|a| {
+                        a.pointer("/CidrBlockState/State")
+                            .is_none_or(|s| s == "associated")
+                    })
                     .map(|a| text(a, "CidrBlock"))
                     .collect();
                 if cidrs.is_empty() {
                     cidrs.push(text(v, "CidrBlock"));
                 }
-                self.vpcs.push(Vpc { id: text(v, "VpcId"), cidrs, tags: tags(v) });
+                self.vpcs.push(Vpc {
+                    id: text(v, "VpcId"),
+                    cidrs,
+                    tags: tags(v),
+                });
             }
         } else if has("Subnets") {
             let subnets = self.subnets.get_or_insert_default();
@@ -157,7 +237,10 @@ impl Parts {
                     vpc: text(s, "VpcId"),
                     zone: text(s, "AvailabilityZone"),
                     cidr: text(s, "CidrBlock"),
-                    free_ips: s["AvailableIpAddressCount"].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or_default(),
+                    free_ips: s["AvailableIpAddressCount"]
+                        .as_u64()
+                        .and_then(|n| u32::try_from(n).ok())
+                        .unwrap_or_default(),
                     tags: tags(s),
                 });
             }
@@ -184,12 +267,19 @@ impl Parts {
             self.roles_given = true;
             list(doc, "Roles").for_each(|r| self.role(r));
         } else if has("RoleName") && has("PolicyDocument") {
-            self.inline.push((text(doc, "RoleName"), text(doc, "PolicyName"), policy(&doc["PolicyDocument"])));
+            self.inline.push((
+                text(doc, "RoleName"),
+                text(doc, "PolicyName"),
+                policy(&doc["PolicyDocument"]),
+            ));
         } else if has("OpenIDConnectProviderList") {
             let providers = self.oidc.get_or_insert_default();
             for p in list(doc, "OpenIDConnectProviderList") {
                 let arn = text(p, "Arn");
-                providers.extend(arn.split_once("oidc-provider/").map(|(_, issuer)| issuer.to_string()));
+                providers.extend(
+                    arn.split_once("oidc-provider/")
+                        .map(|(_, issuer)| issuer.to_string()),
+                );
             }
             providers.sort();
             providers.dedup();
@@ -198,12 +288,22 @@ impl Parts {
             for name in list(doc, "clusters").filter_map(Value::as_str) {
                 clusters.entry(name.into()).or_insert_with(|| named(name));
             }
-        } else if let Some(c) = doc.get("cluster").filter(|c| c["arn"].as_str().is_some_and(|a| a.contains(":eks:"))) {
+        } else if let Some(c) = doc
+            .get("cluster")
+            .filter(|c| c["arn"].as_str().is_some_and(|a| a.contains(":eks:")))
+        {
             let name = text(c, "name");
-            let entry = self.clusters.get_or_insert_default().entry(name.clone()).or_insert_with(|| named(&name));
+            let entry = self
+                .clusters
+                .get_or_insert_default()
+                .entry(name.clone())
+                .or_insert_with(|| named(&name));
             entry.version = text(c, "version");
             if let Some(t) = c["tags"].as_object() {
-                entry.tags = t.iter().map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().into())).collect();
+                entry.tags = t
+                    .iter()
+                    .map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().into()))
+                    .collect();
             }
         } else if has("UserId") && has("Account") && has("Arn") {
             self.account = Some(text(doc, "Account"));
@@ -234,11 +334,13 @@ impl Parts {
             inline_policies: BTreeMap::new(),
             tags: BTreeMap::new(),
         });
-        role.managed_policies.extend(list(r, "AttachedManagedPolicies").map(|p| text(p, "PolicyArn")));
+        role.managed_policies
+            .extend(list(r, "AttachedManagedPolicies").map(|p| text(p, "PolicyArn")));
         role.managed_policies.sort();
         role.managed_policies.dedup();
         for p in list(r, "RolePolicyList") {
-            role.inline_policies.insert(text(p, "PolicyName"), policy(&p["PolicyDocument"]));
+            role.inline_policies
+                .insert(text(p, "PolicyName"), policy(&p["PolicyDocument"]));
         }
         role.tags.extend(tags(r));
         self.roles.insert(name, role);
@@ -258,7 +360,12 @@ fn named(name: &str) -> EksCluster {
 
 /// One rule for each source of a permission, as EC2 counts them.
 fn rules(p: &Value) -> Vec<IngressRule> {
-    let port = |key: &str| p[key].as_i64().and_then(|n| i32::try_from(n).ok()).unwrap_or(-1);
+    let port = |key: &str| {
+        p[key]
+            .as_i64()
+            .and_then(|n| i32::try_from(n).ok())
+            .unwrap_or(-1)
+    };
     let rule = |source_group: Option<String>, cidr: Option<String>, from: &Value| IngressRule {
         protocol: text(p, "IpProtocol"),
         from_port: port("FromPort"),

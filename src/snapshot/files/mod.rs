@@ -37,15 +37,29 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
     }
     let mut missing = vec![];
     let kops = gather::kops(&mut found, cluster, &mut missing)?;
-    let name = kops.cluster.as_ref().map(|c| super::kops::name_of(c).to_string());
+    let name = kops
+        .cluster
+        .as_ref()
+        .map(|c| super::kops::name_of(c).to_string());
     let mut blue = objects::cluster(&mut found, key, &mut missing)?;
     if blue.version.is_none() {
-        blue.version = kops.cluster.as_ref().and_then(super::kops::kubernetes_version);
+        blue.version = kops
+            .cluster
+            .as_ref()
+            .and_then(super::kops::kubernetes_version);
     }
     if blue.version.is_none() {
-        missing.push(not("blue.version", "neither `kubectl version -o json` nor a kops Cluster was given"));
+        missing.push(not(
+            "blue.version",
+            "neither `kubectl version -o json` nor a kops Cluster was given",
+        ));
     }
-    let aws = aws::inventory(&mut found, kops.cluster.as_ref(), name.as_deref(), &mut missing);
+    let aws = aws::inventory(
+        &mut found,
+        kops.cluster.as_ref(),
+        name.as_deref(),
+        &mut missing,
+    );
     let zones = dns::zones(&mut found, &mut missing)?;
     missing.sort();
     missing.dedup();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +15,6 @@ use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::core::v1::{Container, Pod, ServiceAccount};
 use kube::api::{Api, PostParams};
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::Shared;
 use super::container_env::expand;
@@ -188,9 +187,8 @@ impl ExternalDns {
             .current_dir(&config.work_dir)
             .stdout(Stdio::from(log))
             .stderr(Stdio::from(error_log));
-        let process = Process::spawn(command)
-            .await
-            .map_err(|error| format!("{}: {error}", binary.display()))?;
+        let process =
+            Process::spawn(command).map_err(|error| format!("{}: {error}", binary.display()))?;
         Ok(ExternalDns { process, metrics })
     }
 

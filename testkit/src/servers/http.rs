@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use ::http::HeaderMap;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::Request;
@@ -15,11 +16,18 @@ use crate::error::{Context, Error, Result};
 pub struct Answer {
     /// HTTP status code.
     pub status: u16,
+    /// The headers.
+    pub headers: HeaderMap,
     /// The whole body.
     pub body: Bytes,
 }
 
 impl Answer {
+    /// A header's value, if it is text.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
     /// The body as text; bytes that are no UTF-8 are replaced.
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
@@ -56,6 +64,7 @@ pub async fn send(
     let request = request.body(Full::new(body.into())).context(doing)?;
     let response = sender.send_request(request).await.context(doing)?;
     let status = response.status().as_u16();
+    let headers = response.headers().clone();
     let body = response
         .into_body()
         .collect()
@@ -63,7 +72,11 @@ pub async fn send(
         .context(doing)?
         .to_bytes();
     connection.abort();
-    Ok(Answer { status, body })
+    Ok(Answer {
+        status,
+        headers,
+        body,
+    })
 }
 
 /// Whether a GET of this address is answered with a success within a second.

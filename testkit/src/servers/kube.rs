@@ -93,6 +93,8 @@ pub enum User {
     Kubelet,
     /// The load balancers' controller, which writes the status of Services and Ingresses.
     LoadBalancers,
+    /// EC2 instances that register themselves as nodes.
+    Nodes,
     /// KWOK.
     Kwok,
     /// The person who migrates: an ordinary user, bound to cluster-admin on blue by the fixture.
@@ -104,8 +106,9 @@ pub enum User {
 }
 
 impl User {
-    const ALL: [User; 7] = [
+    const ALL: [User; 8] = [
         User::Bench,
+        User::Nodes,
         User::Kubelet,
         User::LoadBalancers,
         User::Kwok,
@@ -120,6 +123,7 @@ impl User {
             User::Bench => "bench:admin",
             User::Kubelet => "bench:kubelet",
             User::LoadBalancers => "bench:load-balancers",
+            User::Nodes => "bench:nodes",
             User::Kwok => "bench:kwok",
             User::Operator => "operator@shop.test",
             User::ControllerManager => "system:kube-controller-manager",
@@ -129,7 +133,9 @@ impl User {
 
     fn group(self) -> &'static str {
         match self {
-            User::Bench | User::Kubelet | User::LoadBalancers | User::Kwok => "system:masters",
+            User::Bench | User::Kubelet | User::LoadBalancers | User::Nodes | User::Kwok => {
+                "system:masters"
+            }
             User::Operator => "shop:operators",
             User::ControllerManager | User::Scheduler => "bench:controllers",
         }
@@ -140,6 +146,7 @@ impl User {
             User::Bench => "bench",
             User::Kubelet => "kubelet",
             User::LoadBalancers => "load-balancers",
+            User::Nodes => "nodes",
             User::Kwok => "kwok",
             User::Operator => "operator",
             User::ControllerManager => "controller-manager",

@@ -129,7 +129,8 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
             Life::Creating(at) if at.elapsed() >= config.nodegroup_delay => {
                 if networked {
                     group.life = Life::Active;
-                } else if at.elapsed() >= config.nodegroup_delay * 4 {
+                } else if at.elapsed() >= config.nodegroup_delay * 4 + config.addon_delay * 2 {
+                    // AWS gives nodes some 20 minutes to join.
                     group.life = Life::Failed;
                     group.issue = Some((
                         "NodeCreationFailure",
