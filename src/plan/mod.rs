@@ -1,7 +1,6 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 mod dns;
-mod explain;
 mod file;
 mod generated;
 mod kops;
@@ -11,7 +10,6 @@ mod resources;
 mod steps;
 mod timeline;
 
-pub use explain::{Explanation, explain};
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 

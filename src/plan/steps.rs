@@ -2,7 +2,7 @@
 
 use super::dns::Names;
 use super::generated;
-use super::model::{Phase, Plan, Promise, StepSpec, Target, Verdict};
+use super::model::{Phase, Promise, StepSpec, Target, Verdict};
 use super::resources;
 use crate::object::ObjectId;
 use crate::rewrite::Context;
@@ -751,9 +751,4 @@ pub(super) fn sort(steps: &mut Vec<StepSpec>) {
     steps.extend(order.into_iter().filter_map(|i| old[i].take()));
     // A cycle would be a bug here; what is left stays visible at the end.
     steps.extend(old.into_iter().flatten());
-}
-
-/// Steps of a plan by id.
-pub(super) fn by_id(plan: &Plan) -> BTreeMap<&str, &StepSpec> {
-    plan.steps.iter().map(|s| (s.id.as_str(), s)).collect()
 }

@@ -50,6 +50,9 @@ pub struct NotChecked {
 pub struct Kops {
     /// The Cluster document.
     pub cluster: Option<Value>,
+    /// The Cluster document with every default filled in (`cluster-completed.spec`, `kops get cluster --full`), when given.
+    #[serde(default)]
+    pub completed: Option<Value>,
     /// InstanceGroup documents, sorted by name.
     pub instance_groups: Vec<Value>,
     /// Version of kops that wrote the store (`kops-version.txt`), when known.

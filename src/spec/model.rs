@@ -293,7 +293,7 @@ impl Default for Limits {
     }
 }
 
-fn default_version() -> String {
+pub(crate) fn default_version() -> String {
     "1.35".into()
 }
 fn yes() -> bool {

@@ -124,3 +124,43 @@ pub struct Group {
     /// Objects of the group.
     pub objects: Vec<String>,
 }
+
+mod cloud_ensure;
+mod data;
+mod dns_ttl;
+mod edns;
+mod fence;
+mod freeze;
+pub(crate) mod handover;
+mod nodes_ready;
+mod pins;
+mod probe_hosts;
+mod replay_wave;
+mod soak;
+mod unpark;
+pub mod util;
+
+/// All step kinds. A new kind is one file and one line here.
+pub fn registry() -> BTreeMap<&'static str, Factory> {
+    let kinds: &[(&str, Factory)] = &[
+        ("pins", pins::make),
+        ("dns.ttl", dns_ttl::make),
+        ("dns.ttl-wait", dns_ttl::make_wait),
+        ("cloud.ensure", cloud_ensure::make),
+        ("nodes.ready", nodes_ready::make),
+        ("replay.wave", replay_wave::make),
+        ("unpark", unpark::make),
+        ("probe.hosts", probe_hosts::make),
+        ("freeze.cron", freeze::make_cron),
+        ("freeze.singletons", freeze::make_singletons),
+        ("fence.close", fence::make_close),
+        ("fence.open", fence::make_open),
+        ("data.stream", data::make_stream),
+        ("data.switch", data::make_switch),
+        ("edns.stop", edns::make_stop),
+        ("dns.handover", handover::make),
+        ("edns.start", edns::make_start),
+        ("soak.watch", soak::make),
+    ];
+    kinds.iter().copied().collect()
+}

@@ -9,6 +9,7 @@ pub mod data;
 pub mod dns;
 pub mod kube;
 pub mod live;
+pub mod observe;
 pub mod probe;
 pub mod twin;
 

@@ -1,1 +1,72 @@
 //! The live world: kube, the AWS SDK, DNS queries, HTTP, PostgreSQL.
+//!
+//! Everything here is lazy: [`connect`] only reads files, so a wrong context is found before anything is asked of a server.
+
+mod aws;
+mod cloud;
+mod data;
+mod dns;
+mod kube;
+mod kube_error;
+mod kubeconfig;
+mod probe;
+mod resolve;
+mod state_store;
+
+pub use self::dns::{DEFAULT_ROUTE53_RPS, ROUTE53_RPS};
+pub use self::kube::FIELD_MANAGER;
+pub use self::state_store::{read_state_store, state_store};
+
+use crate::error::{Error, Kind, Result};
+use crate::spec::model::Spec;
+use crate::world::World;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Wall time.
+pub struct WorldClock;
+
+impl crate::world::Clock for WorldClock {
+    fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+}
+
+/// The world that a spec names. Reads the kubeconfig (relative to `base`, the spec's folder) but asks no server yet.
+/// Neither `KUBECONFIG` nor a current-context decides anything; AWS credentials come from the SDK's chain under the
+/// declared profile, and the pins of the plan prove whose account that is.
+pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
+    // Two TLS providers are in the tree's reach; rustls wants one named. A second call finds it installed.
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let (Some(file), Some(context)) = (&spec.blue.kubeconfig, &spec.blue.context) else {
+        return Err(Error::new(
+            Kind::BadInput,
+            "the spec does not say how to reach blue: blue.kubeconfig and blue.context are both needed",
+        )
+        .remedy("add them; `kops export kubeconfig` writes such a file"));
+    };
+    let path = base.join(file);
+    kubeconfig::read(&path, context)?;
+    let aws = Arc::new(aws::AwsBase::new(&spec.aws));
+    Ok(World {
+        blue: Arc::new(kube::LiveKube::new(
+            "blue",
+            kube::Source::Kubeconfig {
+                path,
+                context: context.clone(),
+            },
+        )),
+        green: Arc::new(kube::LiveKube::new(
+            "green",
+            kube::Source::Eks {
+                aws: aws.clone(),
+                name: spec.green.name.clone(),
+            },
+        )),
+        dns: Arc::new(dns::LiveDns::new(aws.clone())),
+        cloud: Arc::new(cloud::LiveCloud::new(aws)),
+        data: Arc::new(data::LiveData::new(&spec.data)),
+        probe: Arc::new(probe::LiveProbe::new(&spec.probes)?),
+        clock: Arc::new(WorldClock),
+    })
+}

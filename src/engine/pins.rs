@@ -1,0 +1,135 @@
+//! Is this the world that the plan was made for, and is it still what it was?
+
+use crate::error::{Error, Kind, Result};
+use crate::object::{ObjectId, digest};
+use crate::plan::model::{Basis, Plan};
+use crate::world::{self, World, kube::ApiKind};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Compares account, region, blue's uid and CA, and the zones with what the plan was made from. Reads only.
+pub async fn verify_pins(world: &World, basis: &Basis) -> Result<()> {
+    let wrong = |what: &str, expected: &str, found: &str| {
+        Err(Error::new(
+            Kind::StalePlan,
+            format!("wrong {what}: the plan was made for {expected}, this is {found}"),
+        )
+        .at(what.to_string())
+        .remedy("check kubeconfig, context and AWS profile in migration.yaml; nothing was written"))
+    };
+    if let Some(blue) = &basis.blue {
+        let here = again(|| world.blue.identity()).await?;
+        if blue.uid != here.uid {
+            return wrong("blue cluster (uid of kube-system)", &blue.uid, &here.uid);
+        }
+        if blue.ca_sha256 != here.ca_sha256 {
+            return wrong("blue cluster (CA)", &blue.ca_sha256, &here.ca_sha256);
+        }
+    }
+    if basis.account.is_some() || basis.region.is_some() {
+        let here = again(|| world.cloud.identity()).await?;
+        if let Some(account) = &basis.account
+            && *account != here.account
+        {
+            return wrong("AWS account", account, &here.account);
+        }
+        if let Some(region) = &basis.region
+            && *region != here.region
+        {
+            return wrong("region", region, &here.region);
+        }
+    }
+    if !basis.zones.is_empty() {
+        let zones: BTreeMap<String, String> = again(|| world.dns.zones())
+            .await?
+            .into_iter()
+            .map(|z| (z.id, z.name))
+            .collect();
+        for (name, id) in &basis.zones {
+            let found = zones.get(id).map(String::as_str);
+            if found.map(|f| f.trim_end_matches('.')) != Some(name.trim_end_matches('.')) {
+                return wrong(
+                    &format!("hosted zone {name}"),
+                    id,
+                    found.unwrap_or("not in this account"),
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A few tries only: a person waits for the first answer.
+async fn again<T, F>(mut call: impl FnMut() -> F) -> world::Result<T>
+where
+    F: Future<Output = world::Result<T>>,
+{
+    for pause in [1, 2] {
+        match call().await {
+            Err(e) if e.is_transient() => tokio::time::sleep(Duration::from_secs(pause)).await,
+            other => return other,
+        }
+    }
+    call().await
+}
+
+/// Hash of a live object as the plan's basis holds it.
+pub(super) fn object_hash(object: &serde_json::Value) -> String {
+    digest(object)
+}
+
+/// What differs between the world and what the plan was made from, one line each. Reads only.
+pub async fn drift(world: &World, plan: &Plan) -> Result<Vec<String>> {
+    let mut lines = vec![];
+    if !plan.basis.objects.is_empty() {
+        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        let kinds = again(|| world.blue.kinds(false)).await?;
+        for kind in kinds_of(plan, &kinds) {
+            for item in again(|| world.blue.list(kind)).await?.items {
+                if let Some(id) = ObjectId::of(&item) {
+                    found.insert(id.to_string(), object_hash(&item));
+                }
+            }
+        }
+        for (object, hash) in &plan.basis.objects {
+            match found.get(object) {
+                None => lines.push(format!("{object}: gone from blue")),
+                Some(now) if now != hash => lines.push(format!("{object}: changed on blue")),
+                Some(_) => {}
+            }
+        }
+    }
+    if !plan.basis.records.is_empty() {
+        let mut found: BTreeMap<String, String> = BTreeMap::new();
+        for zone in plan.basis.zones.values() {
+            for record in again(|| world.dns.records(zone)).await? {
+                let value = serde_json::to_value(&record).unwrap_or_default();
+                found.insert(record.key().to_string(), digest(&value));
+            }
+        }
+        for (record, hash) in &plan.basis.records {
+            match found.get(record) {
+                None => lines.push(format!("{record}: gone from the zone")),
+                Some(now) if now != hash => lines.push(format!("{record}: changed in the zone")),
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(lines)
+}
+
+/// Kinds that the plan read, each in the version in which it read it.
+fn kinds_of<'k>(plan: &Plan, kinds: &'k [ApiKind]) -> Vec<&'k ApiKind> {
+    kinds
+        .iter()
+        .filter(|k| {
+            let version = k.api_version();
+            let spelled = ObjectId::new(&version, &k.kind, None, "").to_string();
+            plan.verdicts.iter().any(|v| {
+                v.api_version == version
+                    && v.object.starts_with(&spelled)
+                    && plan.basis.objects.contains_key(&v.object)
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,84 @@
+//! A snapshot from what people already have: kops exports and state-store copies, kubectl dumps, AWS CLI output. No network.
+
+mod aws;
+mod dns;
+mod gather;
+mod objects;
+#[cfg(test)]
+mod tests;
+
+use super::mask::Key;
+use super::model::{NotChecked, Snapshot};
+use crate::error::{Error, Kind, Result};
+use std::path::PathBuf;
+
+/// What was made of the files.
+#[derive(Debug)]
+pub struct FromFiles {
+    /// The snapshot.
+    pub snapshot: Snapshot,
+    /// Files, or parts of them, that crossfade has no use for, each with what it holds. For the terminal only.
+    pub unused: Vec<String>,
+}
+
+/// Reads files and folders into a snapshot. `cluster` chooses a kops cluster when there are several. Secret values are hashed
+/// with `key` as they are read. Whatever was not given is listed in `not_checked`, never guessed.
+pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result<FromFiles> {
+    if paths.is_empty() {
+        return Err(Error::new(Kind::Usage, "no file was named")
+            .remedy("name files or folders: kops exports, kubectl dumps, AWS CLI output"));
+    }
+    let mut found = gather::gather(paths)?;
+    if found.is_empty() {
+        let names: Vec<String> = paths.iter().map(|p| p.display().to_string()).collect();
+        return Err(Error::new(Kind::BadInput, "nothing in these files can be used")
+            .at(names.join(", "))
+            .remedy("name kops exports (`kops get all NAME -o yaml`), kubectl dumps (`kubectl get ... -o yaml`) or AWS CLI output (JSON)"));
+    }
+    let mut missing = vec![];
+    let kops = gather::kops(&mut found, cluster, &mut missing)?;
+    let name = kops
+        .cluster
+        .as_ref()
+        .map(|c| super::kops::name_of(c).to_string());
+    let mut blue = objects::cluster(&mut found, key, &mut missing)?;
+    if blue.version.is_none() {
+        blue.version = kops
+            .cluster
+            .as_ref()
+            .and_then(super::kops::kubernetes_version);
+    }
+    if blue.version.is_none() {
+        missing.push(not(
+            "blue.version",
+            "neither `kubectl version -o json` nor a kops Cluster was given",
+        ));
+    }
+    let aws = aws::inventory(
+        &mut found,
+        kops.cluster.as_ref(),
+        name.as_deref(),
+        &mut missing,
+    );
+    let zones = dns::zones(&mut found, &mut missing)?;
+    missing.sort();
+    missing.dedup();
+    Ok(FromFiles {
+        snapshot: Snapshot {
+            kops,
+            blue,
+            green: None,
+            aws,
+            zones,
+            not_checked: missing,
+        },
+        unused: found.unused,
+    })
+}
+
+fn not(what: &str, why: impl Into<String>) -> NotChecked {
+    NotChecked {
+        what: what.into(),
+        why: why.into(),
+    }
+}

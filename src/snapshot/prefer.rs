@@ -1,0 +1,137 @@
+//! One version per kind: API servers serve the same object under several names, and a snapshot holds each once.
+
+use crate::world::kube::ApiKind;
+use std::collections::BTreeMap;
+
+/// Kinds that are never kept: noise that changes by itself.
+const NOISE: &[&str] = &["Event", "Lease"];
+
+/// The group in which a kind lives today. Old servers serve these kinds in `extensions` as well (replay.md 1).
+pub fn home_group<'a>(group: &'a str, kind: &str) -> &'a str {
+    match (group, kind) {
+        ("extensions", "Deployment" | "DaemonSet" | "ReplicaSet") => "apps",
+        ("extensions", "Ingress" | "NetworkPolicy") => "networking.k8s.io",
+        ("extensions", "PodSecurityPolicy") => "policy",
+        _ => group,
+    }
+}
+
+/// Rank of a version: stable before beta before alpha, then the higher number. `v2beta2` of autoscaling beats `v1`, which
+/// cannot hold metrics other than CPU and hides them in an annotation.
+pub fn rank(group: &str, kind: &str, version: &str) -> (u8, u32, u32) {
+    let digits = |s: &str| -> u32 {
+        s.chars()
+            .take_while(char::is_ascii_digit)
+            .collect::<String>()
+            .parse()
+            .unwrap_or(0)
+    };
+    let major = digits(version.trim_start_matches('v'));
+    let (stage, minor) = if let Some((_, n)) = version.split_once("beta") {
+        (1, digits(n))
+    } else if let Some((_, n)) = version.split_once("alpha") {
+        (0, digits(n))
+    } else {
+        (2, 0)
+    };
+    if group == "autoscaling" && kind == "HorizontalPodAutoscaler" && major >= 2 {
+        return (3, stage.into(), minor);
+    }
+    (stage, major, minor)
+}
+
+/// The kinds to read: those that can be both listed and created, each once in its best version and its home group.
+pub fn readable(kinds: &[ApiKind]) -> Vec<ApiKind> {
+    let mut best: BTreeMap<(String, String), &ApiKind> = BTreeMap::new();
+    for k in kinds {
+        let can = |verb: &str| k.verbs.iter().any(|v| v == verb);
+        if !can("list")
+            || !can("create")
+            || NOISE.contains(&k.kind.as_str())
+            || k.plural.contains('/')
+        {
+            continue;
+        }
+        let home = home_group(&k.group, &k.kind);
+        let at_home = |k: &ApiKind| home_group(&k.group, &k.kind) == k.group;
+        let key = |k: &ApiKind| (at_home(k), rank(&k.group, &k.kind, &k.version));
+        best.entry((home.to_string(), k.kind.clone()))
+            .and_modify(|old| {
+                if key(k) > key(old) {
+                    *old = k;
+                }
+            })
+            .or_insert(k);
+    }
+    best.into_values().cloned().collect()
+}
+
+/// Whether an object of a kind is noise.
+pub fn is_noise(kind: &str) -> bool {
+    NOISE.contains(&kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(api: &str, kind: &str, verbs: &[&str]) -> ApiKind {
+        let (group, version) = api.split_once('/').unwrap_or(("", api));
+        ApiKind {
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            plural: kind.to_lowercase() + "s",
+            namespaced: true,
+            verbs: verbs.iter().map(|v| v.to_string()).collect(),
+        }
+    }
+
+    #[test]
+    fn each_kind_is_read_once_in_the_best_version_that_blue_serves() {
+        let rw = &["create", "list"];
+        let served = [
+            kind("extensions/v1beta1", "Ingress", rw),
+            kind("networking.k8s.io/v1", "Ingress", rw),
+            kind("networking.k8s.io/v1beta1", "Ingress", rw),
+            kind("batch/v1beta1", "CronJob", rw),
+            kind("batch/v1", "CronJob", rw),
+            kind("autoscaling/v1", "HorizontalPodAutoscaler", rw),
+            kind("autoscaling/v2beta1", "HorizontalPodAutoscaler", rw),
+            kind("autoscaling/v2beta2", "HorizontalPodAutoscaler", rw),
+            kind("v1", "Event", rw),
+            kind("events.k8s.io/v1", "Event", rw),
+            kind("coordination.k8s.io/v1", "Lease", rw),
+            kind("v1", "ComponentStatus", &["list"]),
+            kind(
+                "authorization.k8s.io/v1",
+                "SubjectAccessReview",
+                &["create"],
+            ),
+            kind("v1", "Pod", rw),
+            kind("shop.test/v1alpha1", "Promotion", rw),
+            kind("shop.test/v1beta1", "Promotion", rw),
+        ];
+        let mut read: Vec<_> = readable(&served)
+            .iter()
+            .map(|k| format!("{} {}", k.api_version(), k.kind))
+            .collect();
+        read.sort();
+        assert_eq!(
+            read,
+            [
+                "autoscaling/v2beta2 HorizontalPodAutoscaler",
+                "batch/v1 CronJob",
+                "networking.k8s.io/v1 Ingress",
+                "shop.test/v1beta1 Promotion",
+                "v1 Pod",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_very_old_server_that_knows_only_extensions_is_read_there() {
+        let read = readable(&[kind("extensions/v1beta1", "Ingress", &["create", "list"])]);
+        assert_eq!(read[0].api_version(), "extensions/v1beta1");
+    }
+}

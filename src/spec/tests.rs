@@ -1,0 +1,231 @@
+use crate::error::{Error, Kind};
+use crate::spec::{parse, schema};
+use crate::yaml;
+
+const GOOD: &str = r#"apiVersion: crossfade.dev/v1alpha1
+kind: Migration
+name: shop
+blue:
+  cluster: shop.test
+green:
+  name: shop-green
+  version: "1.36"
+  serviceCidr: 10.100.0.0/16
+  access:
+  - principal: arn:aws:iam::000000000000:role/admins
+    policy: AmazonEKSClusterAdminPolicy
+aws:
+  account: "000000000000"
+dns:
+  zones: [shop.test]
+  canary: status.shop.test
+  lowTtl: 5
+workloads:
+  singletons: [deployment/platform/consumer]
+data:
+- name: orders
+  mode: postgres
+  blue: {host: 10.20.0.5, database: orders, admin: postgres, role: orders}
+  green: {host: 10.20.0.6, database: orders, admin: postgres, role: orders}
+  writeProbe: {host: orders.shop.test, path: /orders}
+"#;
+
+#[test]
+fn a_good_spec_is_read_and_survives_being_written() {
+    let spec = parse(GOOD, "m.yaml").expect("good");
+    assert_eq!(spec.aws.account.as_deref(), Some("000000000000"));
+    assert_eq!(spec.data[0].blue.as_ref().map(|d| d.port), Some(5432));
+    let again = parse(&yaml::to_string(&spec).expect("written"), "m.yaml").expect("read again");
+    assert_eq!(spec, again);
+}
+
+fn refused(from: &str, to: &str) -> Error {
+    assert!(GOOD.contains(from), "the test's own text lacks {from}");
+    let e = parse(&GOOD.replace(from, to), "m.yaml").expect_err(to);
+    assert_eq!(e.kind, Kind::BadInput, "{e:?}");
+    assert!(!e.remedy.is_empty() && e.excerpt.is_some(), "{e:?}");
+    e
+}
+
+/// Every row: what is replaced in a good spec, by what, and where the error must point.
+#[test]
+fn each_rule_points_at_the_line_that_breaks_it() {
+    for (from, to, at, says) in [
+        (
+            "v1alpha1",
+            "v1beta1",
+            "m.yaml:1:13",
+            "unknown version of the spec",
+        ),
+        (
+            "kind: Migration",
+            "kind: Plan",
+            "m.yaml:2:7",
+            "unknown kind",
+        ),
+        (
+            "name: shop\n",
+            "name: Shop\n",
+            "m.yaml:3:7",
+            "cannot name a migration",
+        ),
+        (
+            "cluster: shop.test",
+            "cluster: \"\"",
+            "m.yaml:5:12",
+            "is empty",
+        ),
+        (
+            "name: shop-green",
+            "name: shop.green",
+            "m.yaml:7:9",
+            "cannot name an EKS cluster",
+        ),
+        (
+            "cluster: shop.test",
+            "cluster: shop-green",
+            "m.yaml:7:9",
+            "blue's name",
+        ),
+        ("\"1.36\"", "1.36.3", "m.yaml:8:12", "no Kubernetes version"),
+        (
+            "10.100.0.0/16",
+            "100.64.0.0/13",
+            "m.yaml:9:16",
+            "outside the private ranges",
+        ),
+        ("10.100.0.0/16", "10.0.0.0/8", "m.yaml:9:16", "not between"),
+        (
+            "10.100.0.0/16",
+            "10.100.1.0/16",
+            "m.yaml:9:16",
+            "first address is 10.100.0.0",
+        ),
+        (
+            ":role/admins",
+            ":assumed-role",
+            "m.yaml:11:16",
+            "no IAM role or user",
+        ),
+        (
+            "policy: AmazonEKSClusterAdminPolicy",
+            "groups: [\"system:masters\"]",
+            "m.yaml:12:14",
+            "EKS refuses",
+        ),
+        (
+            "\"000000000000\"",
+            "12345",
+            "m.yaml:14:12",
+            "no AWS account",
+        ),
+        (
+            "canary: status.shop.test",
+            "canary: status.myshop.test",
+            "m.yaml:17:11",
+            "in none of the zones",
+        ),
+        (
+            "lowTtl: 5",
+            "lowTtl: 0",
+            "m.yaml:18:11",
+            "`dns.lowTtl` is 0",
+        ),
+        (
+            "lowTtl: 5",
+            "lowTtl: 3601",
+            "m.yaml:18:11",
+            "`dns.lowTtl` is 3601",
+        ),
+        (
+            "deployment/platform/consumer",
+            "platform/consumer",
+            "m.yaml:20:16",
+            "no workload",
+        ),
+        (
+            "  green: {host: 10.20.0.6, database: orders, admin: postgres, role: orders}\n",
+            "",
+            "m.yaml:22:3",
+            "no `green` database",
+        ),
+        ("10.20.0.6", "10.20.0.5", "m.yaml:25:3", "the same database"),
+        ("mode: postgres", "mode: shared", "m.yaml:24:3", "is shared"),
+        (
+            "path: /orders",
+            "path: orders",
+            "m.yaml:26:46",
+            "no leading",
+        ),
+        (
+            "10.20.0.6, database: orders, admin: postgres",
+            "10.20.0.6, database: orders, admin: orders",
+            "m.yaml:25:67",
+            "both the admin",
+        ),
+    ] {
+        let e = refused(from, to);
+        assert_eq!(
+            (e.at.as_str(), e.message.contains(says)),
+            (at, true),
+            "{to}: {e:?}"
+        );
+    }
+}
+
+#[test]
+fn a_misspelt_key_a_wrong_type_an_empty_file_and_two_documents_are_told_apart() {
+    let e = refused("lowTtl", "lowTll");
+    assert_eq!(
+        (e.at.as_str(), e.remedy.as_str()),
+        ("m.yaml:18:3", "did you mean `lowTtl`?")
+    );
+    assert_eq!(refused("lowTtl: 5", "lowTtl: soon").at, "m.yaml:18:11");
+    assert!(
+        refused("mode: postgres", "mode: mysql")
+            .message
+            .contains("unknown value `mysql`")
+    );
+    assert_eq!(
+        parse("", "m.yaml").expect_err("empty").message,
+        "the file is empty"
+    );
+    let two = parse(&format!("{GOOD}---\n{GOOD}"), "m.yaml").expect_err("two");
+    assert!(two.message.contains("more than one document"), "{two:?}");
+    assert!(parse("just words\n", "m.yaml").is_err());
+}
+
+#[test]
+fn two_data_sets_of_one_name_are_refused() {
+    let twice = format!("{GOOD}- name: orders\n  mode: shared\n");
+    let e = parse(&twice, "m.yaml").expect_err("twice");
+    assert_eq!(e.at, "m.yaml:27:9");
+}
+
+#[test]
+fn the_committed_schema_is_the_types() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/migration.schema.json");
+    let fresh = serde_json::to_string_pretty(&schema()).expect("json") + "\n";
+    if std::env::var_os("CROSSFADE_BLESS").is_some() {
+        std::fs::write(path, &fresh).expect("written");
+    }
+    let kept = std::fs::read_to_string(path).unwrap_or_default();
+    assert!(
+        kept == fresh,
+        "run `crossfade schema > plans/migration.schema.json`"
+    );
+}
+
+#[test]
+fn the_schema_refuses_unknown_keys_everywhere() {
+    fn walk(v: &serde_json::Value, path: &str) {
+        if let Some(o) = v.as_object() {
+            let replace = v.get("additionalProperties").is_some_and(|a| a.is_object());
+            if o.contains_key("properties") && !replace {
+                assert_eq!(v["additionalProperties"], false, "{path} allows any key");
+            }
+            o.iter().for_each(|(k, v)| walk(v, &format!("{path}/{k}")));
+        }
+    }
+    walk(&schema(), "");
+}

@@ -1,0 +1,245 @@
+//! `cloud.ensure`: one cloud resource that must exist. What was there before is used and never deleted.
+
+use super::util::{params, recorded, refused};
+use super::{Cx, Settle, Step, StepError, StepResult};
+use crate::world::cloud::{Resource, Status};
+use crate::world::{Class, Error};
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Makes the step.
+pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
+    Ok(Box::new(params::<Ensure>("cloud.ensure", value)?))
+}
+
+#[derive(Deserialize)]
+struct Ensure {
+    resource: Resource,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Before {
+    /// It was there already: adopted, never deleted.
+    existed: bool,
+    /// With every placeholder resolved.
+    resource: Resource,
+}
+
+impl Ensure {
+    /// Fills in what is known only once the cluster stands (its issuer, its security group) or who we are.
+    async fn resolved(&self, cx: &Cx) -> StepResult<Resource> {
+        let mut text = serde_json::to_string(&self.resource)
+            .map_err(|e| Error::new(Class::Internal, self.resource.id(), e.to_string()))?;
+        if text.contains("${account}") || text.contains("${caller}") {
+            let who = cx.world.cloud.identity().await?;
+            text = text
+                .replace("${account}", &who.account)
+                .replace("${caller}", &principal(&who.arn));
+        }
+        if text.contains("${cluster.") {
+            for (name, value) in cluster_attributes(cx).await? {
+                text = text.replace(&format!("${{cluster.{name}}}"), &value);
+            }
+        }
+        if let Some(start) = text.find("${") {
+            let rest: String = text[start..].chars().take_while(|c| *c != '"').collect();
+            return Err(Error::new(
+                Class::NotReady,
+                self.resource.id(),
+                format!("{rest} is not known yet"),
+            )
+            .into());
+        }
+        serde_json::from_str(&text)
+            .map_err(|e| Error::new(Class::Internal, self.resource.id(), e.to_string()).into())
+    }
+}
+
+/// Attributes of green's cluster: `issuer`, `security_group`, `endpoint`.
+async fn cluster_attributes(cx: &Cx) -> StepResult<BTreeMap<String, String>> {
+    let name = &cx.plan.target.cluster.name;
+    let probe = Resource::Cluster {
+        name: name.clone(),
+        version: String::new(),
+        role_arn: String::new(),
+        subnets: vec![],
+        service_cidr: None,
+        public_endpoint: true,
+        private_endpoint: true,
+    };
+    let found = cx.world.cloud.find(&probe).await?.ok_or_else(|| {
+        Error::new(
+            Class::NotReady,
+            format!("cluster/{name}"),
+            "it does not exist yet",
+        )
+    })?;
+    Ok(found
+        .attributes
+        .into_iter()
+        .map(|(k, v)| {
+            (
+                if k == "securityGroup" {
+                    "security_group".into()
+                } else {
+                    k
+                },
+                v,
+            )
+        })
+        .collect())
+}
+
+/// An access entry takes a role or user, never an STS session: `assumed-role/R/session` becomes `role/R` (eks.md 1.4).
+fn principal(arn: &str) -> String {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    match parts.as_slice() {
+        [_, partition, "sts", _, account, resource] => match resource
+            .strip_prefix("assumed-role/")
+            .and_then(|r| r.split('/').next())
+        {
+            Some(role) => format!("arn:{partition}:iam::{account}:role/{role}"),
+            None => arn.into(),
+        },
+        _ => arn.into(),
+    }
+}
+
+#[async_trait]
+impl Step for Ensure {
+    async fn observe(&self, cx: &Cx) -> StepResult<Value> {
+        let resource = self.resolved(cx).await?;
+        let found = cx.world.cloud.find(&resource).await?;
+        if let Some(found) = &found
+            && !found.equal
+        {
+            return Err(refused(
+                resource.id(),
+                "it exists already and differs from what the plan asks for",
+                "somebody made it: remove it, rename green in migration.yaml, or make it equal; then plan again",
+            ));
+        }
+        Ok(json!(Before {
+            existed: found.is_some(),
+            resource
+        }))
+    }
+
+    async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
+        let before: Before = recorded(&cx.step, before)?;
+        if !before.existed {
+            // A create whose answer was lost, or a crash after it: found here, never made twice.
+            let found = cx.world.cloud.find(&before.resource).await?;
+            match found {
+                None => match cx.world.cloud.create(&before.resource, &cx.run).await {
+                    Ok(()) => {}
+                    Err(e) if e.class == Class::AlreadyExists => {}
+                    Err(e) => return Err(e.into()),
+                },
+                Some(found) if matches!(found.status, Status::Deleting) => {
+                    return Err(Error::new(
+                        Class::NotReady,
+                        before.resource.id(),
+                        "an earlier one of this name is still being deleted",
+                    )
+                    .into());
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(json!({ "created": !before.existed, "id": before.resource.id() }))
+    }
+
+    async fn settle(&self, cx: &Cx, before: &Value, _: &Value) -> StepResult<Settle> {
+        let before: Before = recorded(&cx.step, before)?;
+        Ok(match cx.world.cloud.find(&before.resource).await? {
+            None => Settle::Pending {
+                why: format!("{} to become visible", before.resource.id()),
+                poll: Duration::from_secs(1),
+            },
+            Some(found) => match found.status {
+                Status::Ready => Settle::Ready,
+                Status::Pending(what) => Settle::Pending {
+                    why: format!("{}: {what}", before.resource.id()),
+                    poll: poll(&before.resource),
+                },
+                Status::Deleting => Settle::Failed {
+                    why: format!("{} is being deleted by somebody", before.resource.id()),
+                    remedy: "find out who deletes it; then resume with the same command".into(),
+                },
+                Status::Failed(why) => Settle::Failed {
+                    why: format!("{}: {why}", before.resource.id()),
+                    remedy: "cure the cause, then resume, or roll back".into(),
+                },
+            },
+        })
+    }
+
+    async fn undo(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<()> {
+        let before: Before = recorded(&cx.step, before)?;
+        if before.existed {
+            return Ok(());
+        }
+        let Some(found) = cx.world.cloud.find(&before.resource).await? else {
+            return Ok(());
+        };
+        if let Some(run) = &found.run
+            && *run != cx.run
+        {
+            return Err(StepError::Changed {
+                object: before.resource.id(),
+                expected: format!("tag of run {}", cx.run),
+                found: format!("tag of run {run}"),
+            });
+        }
+        if found.run.is_none() && !found.equal {
+            return Err(StepError::Changed {
+                object: before.resource.id(),
+                expected: "what this run added".into(),
+                found: "another content".into(),
+            });
+        }
+        if !matches!(found.status, Status::Deleting) {
+            cx.world.cloud.delete(&before.resource).await?;
+        }
+        Ok(())
+    }
+
+    async fn undone(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<Settle> {
+        let before: Before = recorded(&cx.step, before)?;
+        if before.existed || cx.world.cloud.find(&before.resource).await?.is_none() {
+            return Ok(Settle::Ready);
+        }
+        Ok(Settle::Pending {
+            why: format!("{} to be gone", before.resource.id()),
+            poll: poll(&before.resource),
+        })
+    }
+}
+
+/// How often to ask: EKS takes minutes, IAM and EC2 answer at once (eks.md 1.8).
+fn poll(resource: &Resource) -> Duration {
+    match resource {
+        Resource::Cluster { .. } | Resource::NodeGroup { .. } => Duration::from_secs(5),
+        Resource::Addon { .. } => Duration::from_secs(3),
+        _ => Duration::from_secs(1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn an_sts_session_becomes_the_role_behind_it() {
+        assert_eq!(
+            super::principal("arn:aws:sts::000000000000:assumed-role/Admin/me@shop"),
+            "arn:aws:iam::000000000000:role/Admin"
+        );
+        assert_eq!(
+            super::principal("arn:aws:iam::000000000000:user/ops"),
+            "arn:aws:iam::000000000000:user/ops"
+        );
+    }
+}

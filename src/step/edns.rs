@@ -1,0 +1,265 @@
+//! `edns.stop` and `edns.start`: one writer of the zone. Blue's ExternalDNS is stopped and proven stopped; green's starts
+//! only when a dry run shows that it would change nothing.
+
+use super::util::{
+    Expect, at, at_size, must_get, params, pods_of, recorded, refused, set, workload_id,
+};
+use super::{Cx, Settle, Step, StepResult};
+use crate::object::{ObjectId, Side, digest};
+use crate::world::World;
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// Makes `edns.stop`.
+pub fn make_stop(value: &Value) -> Result<Box<dyn Step>, String> {
+    Ok(Box::new(Stop {
+        p: params("edns.stop", value)?,
+        quiet: Quiet::default(),
+    }))
+}
+
+/// Makes `edns.start`.
+pub fn make_start(value: &Value) -> Result<Box<dyn Step>, String> {
+    Ok(Box::new(Start {
+        p: params("edns.start", value)?,
+        quiet: Quiet::default(),
+    }))
+}
+
+#[derive(Deserialize)]
+struct Params {
+    /// The Deployment.
+    object: String,
+    /// Seconds between two of its loops.
+    interval: u32,
+    /// Zones that it writes to.
+    #[serde(default)]
+    zone_ids: Vec<String>,
+}
+
+/// Since when the zones have not changed. Not journaled: after a restart the watch begins anew, which is the safe side.
+#[derive(Default)]
+struct Quiet(Mutex<Option<(String, Instant)>>);
+
+impl Quiet {
+    /// How long the zones have stood still, asking now.
+    async fn watch(&self, world: &World, zones: &[String]) -> StepResult<Duration> {
+        let mut all = vec![];
+        for zone in zones {
+            all.push(json!(world.dns.records(zone).await?));
+        }
+        let hash = digest(&json!(all));
+        let mut seen = self.0.lock().unwrap_or_else(|p| p.into_inner());
+        match seen.as_ref() {
+            Some((last, since)) if *last == hash => Ok(since.elapsed()),
+            _ => {
+                *seen = Some((hash, Instant::now()));
+                Ok(Duration::ZERO)
+            }
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+struct Before {
+    replicas: Value,
+}
+
+struct Stop {
+    p: Params,
+    quiet: Quiet,
+}
+
+impl Stop {
+    /// All zones of the plan when the parameters name none.
+    fn zones(&self, cx: &Cx) -> Vec<String> {
+        if self.p.zone_ids.is_empty() {
+            cx.plan.basis.zones.values().cloned().collect()
+        } else {
+            self.p.zone_ids.clone()
+        }
+    }
+}
+
+#[async_trait]
+impl Step for Stop {
+    async fn observe(&self, cx: &Cx) -> StepResult<Value> {
+        let blue = must_get(cx.world.blue.as_ref(), &workload_id(&self.p.object)?).await?;
+        Ok(json!(Before {
+            replicas: at(&blue, "/spec/replicas").clone()
+        }))
+    }
+    async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
+        let before: Before = recorded(&cx.step, before)?;
+        set(
+            cx.world.blue.as_ref(),
+            &workload_id(&self.p.object)?,
+            "/spec/replicas",
+            Expect::Value(&before.replicas),
+            &json!(0),
+        )
+        .await?;
+        Ok(json!({}))
+    }
+    async fn settle(&self, cx: &Cx, _: &Value, _: &Value) -> StepResult<Settle> {
+        let poll = Duration::from_secs(1);
+        let blue = must_get(cx.world.blue.as_ref(), &workload_id(&self.p.object)?).await?;
+        if at(&blue, "/spec/replicas") != &json!(0) {
+            // kops's add-on manager, GitOps or an HPA restores it (externaldns.md trap 22).
+            return Ok(Settle::Failed {
+                why: format!("{} was scaled up again by somebody", self.p.object),
+                remedy: "pause what restores it (kops add-on manager, GitOps, HPA); then resume"
+                    .into(),
+            });
+        }
+        let pods = pods_of(cx.world.blue.as_ref(), &blue).await?;
+        if !pods.is_empty() {
+            return Ok(Settle::Pending {
+                why: format!("{} pods of {} on blue to end", pods.len(), self.p.object),
+                poll,
+            });
+        }
+        // Proof that it was the only writer: the zones stand still for two of its intervals (externaldns.md rule 6).
+        let quiet = self.quiet.watch(&cx.world, &self.zones(cx)).await?;
+        let wanted = Duration::from_secs(u64::from(self.p.interval) * 2);
+        if quiet < wanted {
+            return Ok(Settle::Pending {
+                why: format!(
+                    "the zones to stand still: {} of {} s",
+                    quiet.as_secs(),
+                    wanted.as_secs()
+                ),
+                poll: poll.max(wanted / 8),
+            });
+        }
+        Ok(Settle::Ready)
+    }
+    async fn undo(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<()> {
+        let before: Before = recorded(&cx.step, before)?;
+        set(
+            cx.world.blue.as_ref(),
+            &workload_id(&self.p.object)?,
+            "/spec/replicas",
+            Expect::Value(&json!(0)),
+            &before.replicas,
+        )
+        .await
+    }
+    async fn undone(&self, cx: &Cx, _: &Value, _: Option<&Value>) -> StepResult<Settle> {
+        let blue = must_get(cx.world.blue.as_ref(), &workload_id(&self.p.object)?).await?;
+        Ok(match at_size(&blue) {
+            Ok(()) => Settle::Ready,
+            Err(why) => Settle::Pending {
+                why: format!("{} on blue: {why}", self.p.object),
+                poll: Duration::from_secs(1),
+            },
+        })
+    }
+}
+
+struct Start {
+    p: Params,
+    quiet: Quiet,
+}
+
+impl Start {
+    fn id(&self) -> StepResult<ObjectId> {
+        workload_id(&self.p.object)
+    }
+}
+
+#[async_trait]
+impl Step for Start {
+    async fn observe(&self, cx: &Cx) -> StepResult<Value> {
+        let green = must_get(cx.world.green.as_ref(), &self.id()?).await?;
+        Ok(json!(Before {
+            replicas: at(&green, "/spec/replicas").clone()
+        }))
+    }
+    async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
+        let before: Before = recorded(&cx.step, before)?;
+        let green = must_get(cx.world.green.as_ref(), &self.id()?).await?;
+        if at(&green, "/spec/replicas") == &before.replicas {
+            let changes = super::handover::dry_run(cx, &green, &self.p.zone_ids).await?;
+            if !changes.is_empty() {
+                return Err(refused(
+                    &self.p.object,
+                    format!(
+                        "its dry run would change the zone, which the handover must have made unnecessary: {}",
+                        changes.join("; ")
+                    ),
+                    "compare these names on green with the zone; repair, then resume; or roll back (externaldns.md rule 11)",
+                ));
+            }
+        }
+        set(
+            cx.world.green.as_ref(),
+            &self.id()?,
+            "/spec/replicas",
+            Expect::Value(&before.replicas),
+            &json!(1),
+        )
+        .await?;
+        Ok(json!({ "dry_run_changes": 0 }))
+    }
+    async fn settle(&self, cx: &Cx, _: &Value, _: &Value) -> StepResult<Settle> {
+        let poll = Duration::from_secs(1);
+        let green = must_get(cx.world.green.as_ref(), &self.id()?).await?;
+        if let Err(why) = at_size(&green) {
+            return Ok(Settle::Pending {
+                why: format!("{} on green: {why}", self.p.object),
+                poll,
+            });
+        }
+        // Its first loops must leave the zone alone; then every name must still be green's (externaldns.md rule 12).
+        let quiet = self.quiet.watch(&cx.world, &self.p.zone_ids).await?;
+        let wanted = Duration::from_secs(u64::from(self.p.interval) * 2);
+        if quiet < wanted {
+            return Ok(Settle::Pending {
+                why: format!(
+                    "green's ExternalDNS to leave the zones alone: {} of {} s",
+                    quiet.as_secs(),
+                    wanted.as_secs()
+                ),
+                poll: poll.max(wanted / 8),
+            });
+        }
+        let wrong = super::handover::not_handed_over(cx).await?;
+        if !wrong.is_empty() {
+            return Ok(Settle::Failed {
+                why: format!(
+                    "after green's first loops these names are not green's: {}",
+                    wrong.join(", ")
+                ),
+                remedy: "roll back the cutover, or look at green's ExternalDNS log".into(),
+            });
+        }
+        Ok(Settle::Ready)
+    }
+    async fn undo(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<()> {
+        let before: Before = recorded(&cx.step, before)?;
+        set(
+            cx.world.kube(Side::Green),
+            &self.id()?,
+            "/spec/replicas",
+            Expect::Value(&json!(1)),
+            &before.replicas,
+        )
+        .await
+    }
+    async fn undone(&self, cx: &Cx, _: &Value, _: Option<&Value>) -> StepResult<Settle> {
+        let green = must_get(cx.world.green.as_ref(), &self.id()?).await?;
+        let pods = pods_of(cx.world.green.as_ref(), &green).await?;
+        if pods.is_empty() {
+            return Ok(Settle::Ready);
+        }
+        Ok(Settle::Pending {
+            why: format!("{} pods of {} on green to end", pods.len(), self.p.object),
+            poll: Duration::from_secs(1),
+        })
+    }
+}

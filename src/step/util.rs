@@ -1,0 +1,287 @@
+//! What several step kinds need: parameters, compare-and-set on one field, pods of a workload.
+
+use super::{Cx, StepError, StepResult};
+use crate::object::{self, ObjectId, Side};
+use crate::plan::model::Verdict;
+use crate::world::kube::{ApiKind, Kube};
+use crate::world::{Class, Error};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Annotation that marks what a run made on green.
+pub const RUN_ANNOTATION: &str = "crossfade.dev/run";
+
+/// Reads a step's parameters; the message names the kind.
+pub fn params<T: DeserializeOwned>(kind: &str, value: &Value) -> Result<T, String> {
+    serde_json::from_value(value.clone())
+        .map_err(|e| format!("parameters of step kind {kind}: {e}"))
+}
+
+/// Reads what an earlier `observe` or `apply` recorded.
+pub fn recorded<T: DeserializeOwned>(what: &str, value: &Value) -> StepResult<T> {
+    serde_json::from_value(value.clone()).map_err(|e| StepError::Refused {
+        object: what.into(),
+        why: format!("the journal's record of this step cannot be read: {e}"),
+        remedy: "use the crossfade version that wrote the journal".into(),
+    })
+}
+
+/// A refusal in three parts.
+pub fn refused(
+    object: impl Into<String>,
+    why: impl Into<String>,
+    remedy: impl Into<String>,
+) -> StepError {
+    StepError::Refused {
+        object: object.into(),
+        why: why.into(),
+        remedy: remedy.into(),
+    }
+}
+
+impl Cx {
+    /// The verdict on an object of blue.
+    pub fn verdict(&self, object: &str) -> StepResult<&Verdict> {
+        self.plan
+            .verdicts
+            .iter()
+            .find(|v| v.object == object)
+            .ok_or_else(|| {
+                refused(
+                    object,
+                    "the plan has no verdict on it",
+                    "make the plan again",
+                )
+            })
+    }
+
+    /// The object as the plan wants it on green.
+    pub fn target(&self, object: &str) -> StepResult<&Value> {
+        self.verdict(object)?
+            .target
+            .as_ref()
+            .ok_or_else(|| refused(object, "the plan does not copy it", "make the plan again"))
+    }
+
+    /// The object's id on green.
+    pub fn green_id(&self, object: &str) -> StepResult<ObjectId> {
+        ObjectId::of(self.target(object)?)
+            .ok_or_else(|| refused(object, "its target has no name", "make the plan again"))
+    }
+
+    /// The object's id on blue, in the version in which the plan read it.
+    pub fn blue_id(&self, object: &str) -> StepResult<ObjectId> {
+        let verdict = self.verdict(object)?;
+        match &verdict.target {
+            Some(target) => {
+                let id = ObjectId::of(target).ok_or_else(|| {
+                    refused(object, "its target has no name", "make the plan again")
+                })?;
+                Ok(id.in_version(&verdict.api_version))
+            }
+            None => workload_id(object).map(|id| id.in_version(&verdict.api_version)),
+        }
+    }
+
+    /// What `apply` of another step returned.
+    pub fn output(&self, step: &str) -> StepResult<Value> {
+        let outputs = self.outputs.read().unwrap_or_else(|p| p.into_inner());
+        outputs
+            .get(step)
+            .cloned()
+            .ok_or_else(|| refused(step, "it has no recorded result", "make the plan again"))
+    }
+}
+
+/// The id of a workload from its spelling alone, in the version that every supported server serves.
+pub fn workload_id(object: &str) -> StepResult<ObjectId> {
+    let mut parts = object.split('/');
+    let (kind, namespace, name) = (parts.next().unwrap_or(""), parts.next(), parts.next());
+    let (api_version, kind) = match kind {
+        "deployment" => ("apps/v1", "Deployment"),
+        "statefulset" => ("apps/v1", "StatefulSet"),
+        "daemonset" => ("apps/v1", "DaemonSet"),
+        "cronjob" => ("batch/v1", "CronJob"),
+        "ingress" => ("networking.k8s.io/v1", "Ingress"),
+        "service" => ("v1", "Service"),
+        other => {
+            return Err(refused(
+                object,
+                format!("{other} is not a kind that a step can act on"),
+                "make the plan again",
+            ));
+        }
+    };
+    match (namespace, name) {
+        (Some(ns), Some(name)) => Ok(ObjectId::new(api_version, kind, Some(ns), name)),
+        _ => Err(refused(
+            object,
+            "it is not spelled kind/namespace/name",
+            "make the plan again",
+        )),
+    }
+}
+
+/// Reads an object that must be there.
+pub async fn must_get(kube: &dyn Kube, id: &ObjectId) -> StepResult<Value> {
+    Ok(kube.get(id).await?.ok_or_else(|| {
+        Error::new(Class::NotFound, id.to_string(), "it is gone")
+            .remedy("look who deleted it; make a new plan if that was meant")
+    })?)
+}
+
+/// The value at a JSON pointer, `null` when absent.
+pub fn at<'a>(object: &'a Value, pointer: &str) -> &'a Value {
+    object.pointer(pointer).unwrap_or(&Value::Null)
+}
+
+/// A merge patch that sets one field (`null` removes it).
+pub fn patch_of(pointer: &str, value: &Value) -> Value {
+    pointer
+        .split('/')
+        .skip(1)
+        .collect::<Vec<_>>()
+        .into_iter()
+        .rev()
+        .fold(
+            value.clone(),
+            |inner, key| json!({ key.replace("~1", "/").replace("~0", "~"): inner }),
+        )
+}
+
+/// What [`set`] accepts as the present value.
+pub enum Expect<'a> {
+    /// Exactly this; anything else is somebody else's change.
+    Value(&'a Value),
+    /// Whatever is there.
+    Anything,
+}
+
+/// Compare-and-set of one field. Controllers touch objects all the time (status), so a conflict on resourceVersion only
+/// means: read again. A *value* that is neither the expected nor the wanted one stops.
+pub async fn set(
+    kube: &dyn Kube,
+    id: &ObjectId,
+    pointer: &str,
+    expect: Expect<'_>,
+    value: &Value,
+) -> StepResult<()> {
+    for _ in 0..8 {
+        let object = must_get(kube, id).await?;
+        let now = at(&object, pointer);
+        if now == value || (value.is_null() && now.is_null()) {
+            return Ok(());
+        }
+        if let Expect::Value(expected) = expect
+            && now != expected
+        {
+            return Err(StepError::Changed {
+                object: format!("{id} {pointer}"),
+                expected: expected.to_string(),
+                found: now.to_string(),
+            });
+        }
+        let mut body = patch_of(pointer, value);
+        if let Some(version) = object::resource_version(&object) {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        match kube.merge(id, &body).await {
+            Ok(_) => return Ok(()),
+            Err(e) if e.class == Class::Conflict => continue,
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(Error::new(
+        Class::Unreachable,
+        id.to_string(),
+        "it keeps changing under our hands",
+    )
+    .into())
+}
+
+/// The kind as the server serves it in this version, from discovery.
+pub async fn kind_of(kube: &dyn Kube, api_version: &str, kind: &str) -> StepResult<ApiKind> {
+    let found = kube
+        .kinds(false)
+        .await?
+        .into_iter()
+        .find(|k| k.kind == kind && k.api_version() == api_version);
+    Ok(found.ok_or_else(|| {
+        Error::new(
+            Class::NotFound,
+            format!("{kind} {api_version}"),
+            "the server does not serve this kind",
+        )
+    })?)
+}
+
+/// Pods that a workload's selector matches, those being ended included.
+pub async fn pods_of(kube: &dyn Kube, workload: &Value) -> StepResult<Vec<Value>> {
+    let pods = kube.list(&kind_of(kube, "v1", "Pod").await?).await?;
+    let namespace = at(workload, "/metadata/namespace");
+    let labels = at(workload, "/spec/selector/matchLabels");
+    Ok(pods
+        .items
+        .into_iter()
+        .filter(|pod| {
+            at(pod, "/metadata/namespace") == namespace
+                && !matches!(
+                    at(pod, "/status/phase").as_str(),
+                    Some("Succeeded" | "Failed")
+                )
+                && labels.as_object().is_some_and(|l| {
+                    l.iter().all(|(k, v)| {
+                        pod.pointer("/metadata/labels").and_then(|p| p.get(k)) == Some(v)
+                    })
+                })
+        })
+        .collect())
+}
+
+/// Whether a workload runs at the size its spec asks for; `Err(why)` says how far it is.
+pub fn at_size(workload: &Value) -> Result<(), String> {
+    let wanted = at(workload, "/spec/replicas").as_u64().unwrap_or(1);
+    let ready = at(workload, "/status/readyReplicas").as_u64().unwrap_or(0);
+    let total = at(workload, "/status/replicas").as_u64().unwrap_or(0);
+    let seen = at(workload, "/status/observedGeneration").as_u64()
+        >= at(workload, "/metadata/generation").as_u64();
+    if seen && ready >= wanted && total <= wanted {
+        Ok(())
+    } else {
+        Err(format!("{ready} of {wanted} ready"))
+    }
+}
+
+/// Addresses that a side's Ingress or Service got from its load balancer: IPs and host names.
+pub fn load_balancer(object: &Value) -> Vec<String> {
+    at(object, "/status/loadBalancer/ingress")
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            entry
+                .get("hostname")
+                .or_else(|| entry.get("ip"))
+                .and_then(Value::as_str)
+                .map(String::from)
+        })
+        .collect()
+}
+
+/// The load balancer address of the object that serves a host on a side.
+pub async fn address_of(cx: &Cx, side: Side, object: &str) -> StepResult<Option<String>> {
+    let id = match side {
+        Side::Blue => cx.blue_id(object)?,
+        Side::Green => cx.green_id(object)?,
+    };
+    Ok(cx
+        .world
+        .kube(side)
+        .get(&id)
+        .await?
+        .as_ref()
+        .map(load_balancer)
+        .unwrap_or_default()
+        .into_iter()
+        .next())
+}

@@ -1,0 +1,627 @@
+//! EKS: cluster, add-ons, access entries, managed node groups.
+
+use super::{LiveCloud, absent_is_fine, client_token, internal, optional, ready, same_set};
+use crate::world::cloud::{Found, RUN_TAG, Resource, Status};
+use crate::world::live::aws;
+use crate::world::{Class, Error, Result};
+use aws_sdk_eks::types as eks;
+use std::collections::{BTreeMap, HashMap};
+
+/// Status words of all EKS resources, with what the service says is wrong.
+/// DEGRADED is "pending": an add-on without nodes yet heals by itself (eks.md 1.5), and the step's own time limit ends the wait.
+fn status(word: Option<&str>, issues: Vec<String>) -> Status {
+    let issues = issues.join("; ");
+    let with = |w: &str| {
+        if issues.is_empty() {
+            w.to_string()
+        } else {
+            format!("{w}: {issues}")
+        }
+    };
+    match word.unwrap_or("UNKNOWN") {
+        "ACTIVE" => Status::Ready,
+        "DELETING" => Status::Deleting,
+        w @ ("FAILED" | "CREATE_FAILED" | "DELETE_FAILED" | "UPDATE_FAILED") => {
+            Status::Failed(with(w))
+        }
+        w => Status::Pending(with(w)),
+    }
+}
+
+fn issue(code: Option<&str>, message: Option<&str>, resources: &[String]) -> String {
+    let mut text = format!(
+        "{} {}",
+        code.unwrap_or_default(),
+        message.unwrap_or_default()
+    );
+    if !resources.is_empty() {
+        text.push_str(&format!(" ({})", resources.join(", ")));
+    }
+    text.trim().to_string()
+}
+
+fn run_of(tags: Option<&HashMap<String, String>>) -> Option<String> {
+    tags.and_then(|t| t.get(RUN_TAG).cloned())
+}
+
+fn set(found: &mut Found, key: &str, value: Option<&str>) {
+    if let Some(v) = value {
+        found.attributes.insert(key.into(), v.into());
+    }
+}
+
+/// Kubernetes spelling of a taint effect to the API's.
+fn effect(kubernetes: &str) -> eks::TaintEffect {
+    match kubernetes {
+        "NoExecute" => eks::TaintEffect::NoExecute,
+        "PreferNoSchedule" => eks::TaintEffect::PreferNoSchedule,
+        _ => eks::TaintEffect::NoSchedule,
+    }
+}
+
+/// ARN of an access policy, in the partition of the principal.
+fn policy_arn(principal: &str, policy: &str) -> String {
+    let partition = principal
+        .split(':')
+        .nth(1)
+        .filter(|p| !p.is_empty())
+        .unwrap_or("aws");
+    format!("arn:{partition}:eks::aws:cluster-access-policy/{policy}")
+}
+
+impl LiveCloud {
+    pub(super) async fn find_cluster(&self, resource: &Resource) -> Result<Option<Found>> {
+        let Resource::Cluster {
+            name,
+            version,
+            role_arn,
+            subnets,
+            service_cidr,
+            public_endpoint,
+            private_endpoint,
+        } = resource
+        else {
+            return Err(internal("cluster", "not a cluster"));
+        };
+        let answer = optional(
+            self.eks()
+                .await
+                .describe_cluster()
+                .name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&resource.id(), e)),
+        )?;
+        let Some(c) = answer.and_then(|a| a.cluster) else {
+            return Ok(None);
+        };
+        let vpc = c.resources_vpc_config();
+        let network = c.kubernetes_network_config();
+        let equal = c.version() == Some(version)
+            && c.role_arn() == Some(role_arn)
+            && vpc.is_some_and(|v| {
+                same_set(v.subnet_ids(), subnets)
+                    && v.endpoint_public_access() == *public_endpoint
+                    && v.endpoint_private_access() == *private_endpoint
+            })
+            && service_cidr
+                .as_deref()
+                .is_none_or(|wanted| network.and_then(|n| n.service_ipv4_cidr()) == Some(wanted));
+        let issues = c
+            .health()
+            .map(|h| h.issues())
+            .unwrap_or_default()
+            .iter()
+            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+            .collect();
+        let mut found = ready(equal, []);
+        found.status = status(c.status().map(|s| s.as_str()), issues);
+        found.run = run_of(c.tags());
+        set(
+            &mut found,
+            "issuer",
+            c.identity()
+                .and_then(|i| i.oidc())
+                .and_then(|o| o.issuer())
+                .map(|i| i.trim_start_matches("https://")),
+        );
+        set(&mut found, "endpoint", c.endpoint());
+        set(
+            &mut found,
+            "caData",
+            c.certificate_authority().and_then(|c| c.data()),
+        );
+        set(
+            &mut found,
+            "securityGroup",
+            vpc.and_then(|v| v.cluster_security_group_id()),
+        );
+        set(&mut found, "version", c.version());
+        set(&mut found, "arn", c.arn());
+        Ok(Some(found))
+    }
+
+    /// Every default that costs or surprises is said aloud (eks.md 0.3).
+    pub(super) async fn create_cluster(&self, resource: &Resource, run: &str) -> Result<()> {
+        let Resource::Cluster {
+            name,
+            version,
+            role_arn,
+            subnets,
+            service_cidr,
+            public_endpoint,
+            private_endpoint,
+        } = resource
+        else {
+            return Err(internal("cluster", "not a cluster"));
+        };
+        let mut request = self
+            .eks()
+            .await
+            .create_cluster()
+            .name(name)
+            .version(version)
+            .role_arn(role_arn)
+            .resources_vpc_config(
+                eks::VpcConfigRequest::builder()
+                    .set_subnet_ids(Some(subnets.clone()))
+                    .endpoint_public_access(*public_endpoint)
+                    .endpoint_private_access(*private_endpoint)
+                    .build(),
+            )
+            // Access entries only: no aws-auth ConfigMap that anybody in the cluster could edit, and no hidden
+            // administrator for whoever happened to create it (an entry for the caller is in the plan instead).
+            .access_config(
+                eks::CreateAccessConfigRequest::builder()
+                    .authentication_mode(eks::AuthenticationMode::Api)
+                    .bootstrap_cluster_creator_admin_permissions(false)
+                    .build(),
+            )
+            // The plan installs managed add-ons; self-managed copies underneath would fight them.
+            .bootstrap_self_managed_addons(false)
+            // The API's default is EXTENDED, which costs more by the hour once standard support ends.
+            .upgrade_policy(
+                eks::UpgradePolicyRequest::builder()
+                    .support_type(eks::SupportType::Standard)
+                    .build(),
+            )
+            // Deletion protection stays off: undo of this step deletes the cluster, and must not need a second key.
+            // `finalize` is the place to switch it on.
+            .deletion_protection(false)
+            .client_request_token(client_token(run, resource))
+            .tags(RUN_TAG, run);
+        if let Some(cidr) = service_cidr {
+            request = request.kubernetes_network_config(
+                eks::KubernetesNetworkConfigRequest::builder()
+                    .service_ipv4_cidr(cidr)
+                    .build(),
+            );
+        }
+        request
+            .send()
+            .await
+            .map_err(|e| aws::error(&resource.id(), e))?;
+        Ok(())
+    }
+
+    pub(super) async fn delete_cluster(&self, name: &str) -> Result<()> {
+        absent_is_fine(
+            self.eks()
+                .await
+                .delete_cluster()
+                .name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&format!("cluster/{name}"), e)),
+        )
+    }
+
+    pub(super) async fn find_addon(&self, resource: &Resource) -> Result<Option<Found>> {
+        let Resource::Addon {
+            cluster,
+            name,
+            version,
+            service_account_role,
+        } = resource
+        else {
+            return Err(internal("addon", "not an add-on"));
+        };
+        let answer = optional(
+            self.eks()
+                .await
+                .describe_addon()
+                .cluster_name(cluster)
+                .addon_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&resource.id(), e)),
+        )?;
+        let Some(a) = answer.and_then(|a| a.addon) else {
+            return Ok(None);
+        };
+        let equal = version
+            .as_deref()
+            .is_none_or(|v| a.addon_version() == Some(v))
+            && a.service_account_role_arn() == service_account_role.as_deref();
+        let issues = a
+            .health()
+            .map(|h| h.issues())
+            .unwrap_or_default()
+            .iter()
+            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+            .collect();
+        let mut found = ready(equal, []);
+        found.status = status(a.status().map(|s| s.as_str()), issues);
+        found.run = run_of(a.tags());
+        set(&mut found, "version", a.addon_version());
+        set(&mut found, "arn", a.addon_arn());
+        Ok(Some(found))
+    }
+
+    pub(super) async fn create_addon(&self, resource: &Resource, run: &str) -> Result<()> {
+        let Resource::Addon {
+            cluster,
+            name,
+            version,
+            service_account_role,
+        } = resource
+        else {
+            return Err(internal("addon", "not an add-on"));
+        };
+        // Without a version EKS takes its default for the cluster's version.
+        self.eks()
+            .await
+            .create_addon()
+            .cluster_name(cluster)
+            .addon_name(name)
+            .set_addon_version(version.clone())
+            .set_service_account_role_arn(service_account_role.clone())
+            .resolve_conflicts(eks::ResolveConflicts::Overwrite)
+            .client_request_token(client_token(run, resource))
+            .tags(RUN_TAG, run)
+            .send()
+            .await
+            .map_err(|e| needs_cluster(aws::error(&resource.id(), e)))?;
+        Ok(())
+    }
+
+    pub(super) async fn delete_addon(&self, cluster: &str, name: &str) -> Result<()> {
+        absent_is_fine(
+            self.eks()
+                .await
+                .delete_addon()
+                .cluster_name(cluster)
+                .addon_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&format!("addon/{cluster}/{name}"), e)),
+        )
+    }
+
+    pub(super) async fn find_access(&self, resource: &Resource) -> Result<Option<Found>> {
+        let Resource::AccessEntry {
+            cluster,
+            principal,
+            groups,
+            policy,
+        } = resource
+        else {
+            return Err(internal("access-entry", "not an entry"));
+        };
+        let at = resource.id();
+        let client = self.eks().await;
+        let answer = optional(
+            client
+                .describe_access_entry()
+                .cluster_name(cluster)
+                .principal_arn(principal)
+                .send()
+                .await
+                .map_err(|e| aws::error(&at, e)),
+        )?;
+        let Some(entry) = answer.and_then(|a| a.access_entry) else {
+            return Ok(None);
+        };
+        let mut policies = vec![];
+        let mut pages = client
+            .list_associated_access_policies()
+            .cluster_name(cluster)
+            .principal_arn(principal)
+            .into_paginator()
+            .items()
+            .send();
+        while let Some(p) = pages.next().await {
+            let p = match p.map_err(|e| aws::error(&at, e)) {
+                Ok(p) => p,
+                Err(e) if e.class == Class::NotFound => return Ok(None),
+                Err(e) => return Err(e),
+            };
+            let at_cluster = p
+                .access_scope()
+                .and_then(|s| s.r#type())
+                .is_some_and(|t| *t == eks::AccessScopeType::Cluster);
+            policies.push((p.policy_arn().unwrap_or_default().to_string(), at_cluster));
+        }
+        let wanted: Vec<(String, bool)> = policy
+            .iter()
+            .map(|p| (policy_arn(principal, p), true))
+            .collect();
+        let mut found = ready(
+            same_set(entry.kubernetes_groups(), groups) && policies == wanted,
+            [],
+        );
+        found.run = run_of(entry.tags());
+        set(&mut found, "arn", entry.access_entry_arn());
+        Ok(Some(found))
+    }
+
+    /// Two requests: the entry, then its policy. Repeating both is harmless.
+    pub(super) async fn create_access(&self, resource: &Resource, run: &str) -> Result<()> {
+        let Resource::AccessEntry {
+            cluster,
+            principal,
+            groups,
+            policy,
+        } = resource
+        else {
+            return Err(internal("access-entry", "not an entry"));
+        };
+        let at = resource.id();
+        let client = self.eks().await;
+        let made = client
+            .create_access_entry()
+            .cluster_name(cluster)
+            .principal_arn(principal)
+            .set_kubernetes_groups((!groups.is_empty()).then(|| groups.clone()))
+            .client_request_token(client_token(run, resource))
+            .tags(RUN_TAG, run)
+            .send()
+            .await
+            .map_err(|e| needs_cluster(aws::error(&at, e)));
+        match made {
+            Ok(_) => {}
+            Err(e) if e.class == Class::AlreadyExists => {
+                if self
+                    .find_access(resource)
+                    .await?
+                    .and_then(|f| f.run)
+                    .as_deref()
+                    != Some(run)
+                {
+                    return Err(e);
+                }
+            }
+            Err(e) => return Err(e),
+        }
+        if let Some(policy) = policy {
+            client
+                .associate_access_policy()
+                .cluster_name(cluster)
+                .principal_arn(principal)
+                .policy_arn(policy_arn(principal, policy))
+                .access_scope(
+                    eks::AccessScope::builder()
+                        .r#type(eks::AccessScopeType::Cluster)
+                        .build(),
+                )
+                .send()
+                .await
+                .map_err(|e| aws::error(&at, e))?;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn delete_access(&self, cluster: &str, principal: &str) -> Result<()> {
+        absent_is_fine(
+            self.eks()
+                .await
+                .delete_access_entry()
+                .cluster_name(cluster)
+                .principal_arn(principal)
+                .send()
+                .await
+                .map_err(|e| aws::error(&format!("access-entry/{cluster}/{principal}"), e)),
+        )
+    }
+
+    /// `desired` is not compared: an autoscaler moves it, and that is nobody's disagreement.
+    pub(super) async fn find_node_group(&self, resource: &Resource) -> Result<Option<Found>> {
+        let Resource::NodeGroup {
+            cluster,
+            name,
+            role_arn,
+            subnets,
+            instance_types,
+            ami_type,
+            capacity_type,
+            min,
+            max,
+            disk_gib,
+            labels,
+            taints,
+            ..
+        } = resource
+        else {
+            return Err(internal("node-group", "not a node group"));
+        };
+        let answer = optional(
+            self.eks()
+                .await
+                .describe_nodegroup()
+                .cluster_name(cluster)
+                .nodegroup_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&resource.id(), e)),
+        )?;
+        let Some(g) = answer.and_then(|a| a.nodegroup) else {
+            return Ok(None);
+        };
+        let live_taints = g.taints().iter().map(|t| {
+            format!(
+                "{}={}:{}",
+                t.key().unwrap_or_default(),
+                t.value().unwrap_or_default(),
+                t.effect().map_or("", |e| e.as_str())
+            )
+        });
+        let wanted_taints = taints
+            .iter()
+            .map(|t| format!("{}={}:{}", t.key, t.value, effect(&t.effect).as_str()));
+        let live_labels: BTreeMap<String, String> = g
+            .labels()
+            .map(|l| l.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
+            .unwrap_or_default();
+        let scaling = g.scaling_config();
+        let equal = g.node_role() == Some(role_arn)
+            && same_set(g.subnets(), subnets)
+            && same_set(g.instance_types(), instance_types)
+            && g.ami_type().is_some_and(|a| a.as_str() == ami_type)
+            && g.capacity_type()
+                .is_some_and(|c| c.as_str() == capacity_type)
+            && scaling.and_then(|s| s.min_size()) == i32::try_from(*min).ok()
+            && scaling.and_then(|s| s.max_size()) == i32::try_from(*max).ok()
+            && g.disk_size() == i32::try_from(*disk_gib).ok()
+            && live_labels == *labels
+            && same_set(live_taints, wanted_taints);
+        let issues = g
+            .health()
+            .map(|h| h.issues())
+            .unwrap_or_default()
+            .iter()
+            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+            .collect();
+        let mut found = ready(equal, []);
+        found.status = status(g.status().map(|s| s.as_str()), issues);
+        found.run = run_of(g.tags());
+        set(&mut found, "arn", g.nodegroup_arn());
+        set(&mut found, "version", g.version());
+        Ok(Some(found))
+    }
+
+    pub(super) async fn create_node_group(&self, resource: &Resource, run: &str) -> Result<()> {
+        let Resource::NodeGroup {
+            cluster,
+            name,
+            role_arn,
+            subnets,
+            instance_types,
+            ami_type,
+            capacity_type,
+            min,
+            max,
+            desired,
+            disk_gib,
+            labels,
+            taints,
+        } = resource
+        else {
+            return Err(internal("node-group", "not a node group"));
+        };
+        let at = resource.id();
+        let size = |n: u32| {
+            i32::try_from(n)
+                .map_err(|_| Error::new(Class::Refused, resource.id(), format!("{n} is too large")))
+        };
+        let taints = taints
+            .iter()
+            .map(|t| {
+                eks::Taint::builder()
+                    .key(&t.key)
+                    .set_value((!t.value.is_empty()).then(|| t.value.clone()))
+                    .effect(effect(&t.effect))
+                    .build()
+            })
+            .collect::<Vec<_>>();
+        self.eks()
+            .await
+            .create_nodegroup()
+            .cluster_name(cluster)
+            .nodegroup_name(name)
+            .node_role(role_arn)
+            .set_subnets(Some(subnets.clone()))
+            .set_instance_types(Some(instance_types.clone()))
+            .ami_type(eks::AmiTypes::from(ami_type.as_str()))
+            .capacity_type(eks::CapacityTypes::from(capacity_type.as_str()))
+            .disk_size(size(*disk_gib)?)
+            .scaling_config(
+                eks::NodegroupScalingConfig::builder()
+                    .min_size(size(*min)?)
+                    .max_size(size(*max)?)
+                    .desired_size(size(*desired)?)
+                    .build(),
+            )
+            .update_config(
+                eks::NodegroupUpdateConfig::builder()
+                    .max_unavailable(1)
+                    .build(),
+            )
+            .set_labels(Some(labels.clone().into_iter().collect()))
+            .set_taints((!taints.is_empty()).then_some(taints))
+            .client_request_token(client_token(run, resource))
+            .tags(RUN_TAG, run)
+            .send()
+            .await
+            .map_err(|e| needs_cluster(aws::error(&at, e)))?;
+        Ok(())
+    }
+
+    pub(super) async fn delete_node_group(&self, cluster: &str, name: &str) -> Result<()> {
+        absent_is_fine(
+            self.eks()
+                .await
+                .delete_nodegroup()
+                .cluster_name(cluster)
+                .nodegroup_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&format!("node-group/{cluster}/{name}"), e)),
+        )
+    }
+}
+
+/// "No cluster found" on a create inside a cluster means "not yet".
+fn needs_cluster(e: Error) -> Error {
+    if e.class == Class::NotFound {
+        Error {
+            class: Class::NotReady,
+            ..e
+        }
+    } else {
+        e
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_degraded_addon_may_heal_and_a_failed_one_says_why() {
+        assert_eq!(status(Some("ACTIVE"), vec![]), Status::Ready);
+        assert_eq!(
+            status(
+                Some("DEGRADED"),
+                vec!["InsufficientNumberOfReplicas no nodes".into()]
+            ),
+            Status::Pending("DEGRADED: InsufficientNumberOfReplicas no nodes".into())
+        );
+        assert_eq!(
+            status(
+                Some("CREATE_FAILED"),
+                vec![issue(Some("AccessDenied"), Some("role"), &["i-1".into()])]
+            ),
+            Status::Failed("CREATE_FAILED: AccessDenied role (i-1)".into())
+        );
+        assert_eq!(status(Some("DELETING"), vec![]), Status::Deleting);
+        assert_eq!(status(None, vec![]), Status::Pending("UNKNOWN".into()));
+    }
+
+    #[test]
+    fn an_access_policy_is_in_the_partition_of_its_principal() {
+        assert_eq!(
+            policy_arn("arn:aws-cn:iam::000000000000:role/x", "AmazonEKSViewPolicy"),
+            "arn:aws-cn:eks::aws:cluster-access-policy/AmazonEKSViewPolicy"
+        );
+    }
+}

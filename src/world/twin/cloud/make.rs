@@ -1,0 +1,672 @@
+//! Creating and deleting: what AWS would refuse is refused, repeats of the same run are fine.
+
+use super::{ADDON, CLUSTER, NODE_GROUP, NODES, State, Thing, timed};
+use crate::world::cloud::{Found, IngressRule, Resource, SecurityGroup, Status, Subnet};
+use crate::world::{Class, Error, Result};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Whether what is there is what was asked for. Order of lists does not count where AWS does not keep it; an absent
+/// choice of ours (add-on version, service CIDR) leaves the choice to AWS.
+pub(super) fn equal(have: &Resource, want: &Resource) -> bool {
+    let plain = |r: &Resource| {
+        let mut v = serde_json::to_value(r).unwrap_or_default();
+        for list in [
+            "subnets",
+            "instanceTypes",
+            "managedPolicies",
+            "clientIds",
+            "groups",
+            "taints",
+        ] {
+            if let Some(a) = v.get_mut(list).and_then(Value::as_array_mut) {
+                a.sort_by_key(|x| x.to_string());
+            }
+        }
+        v
+    };
+    let (mut a, mut b) = (plain(have), plain(want));
+    for choice in ["version", "serviceCidr", "serviceAccountRole"] {
+        if b.get(choice).is_none_or(Value::is_null) {
+            for v in [&mut a, &mut b] {
+                if let Some(m) = v.as_object_mut() {
+                    m.remove(choice);
+                }
+            }
+        }
+    }
+    a == b
+}
+
+/// A trust policy's statements; IAM takes one object for a list of one.
+fn statements(trust: &Value) -> Vec<Value> {
+    match &trust["Statement"] {
+        Value::Array(a) => a.clone(),
+        Value::Object(_) => vec![trust["Statement"].clone()],
+        _ => vec![],
+    }
+}
+
+fn found(equal: bool, attributes: BTreeMap<String, String>, run: Option<String>) -> Found {
+    Found {
+        status: Status::Ready,
+        run,
+        equal,
+        attributes,
+    }
+}
+
+impl State {
+    fn subnet(&self, id: &str) -> Option<&Subnet> {
+        self.cloud.inventory.subnets.iter().find(|s| s.id == id)
+    }
+
+    fn tags_of(&mut self, id: &str) -> Option<&mut BTreeMap<String, String>> {
+        let inv = &mut self.cloud.inventory;
+        inv.subnets
+            .iter_mut()
+            .find(|s| s.id == id)
+            .map(|s| &mut s.tags)
+            .or_else(|| {
+                inv.security_groups
+                    .iter_mut()
+                    .find(|g| g.id == id)
+                    .map(|g| &mut g.tags)
+            })
+            .or_else(|| inv.vpc.as_mut().filter(|v| v.id == id).map(|v| &mut v.tags))
+    }
+
+    /// The trust policy of a role, made here or long before.
+    fn trust_of(&mut self, role: &str) -> Option<&mut Value> {
+        if let Some(Resource::Role { trust, .. }) = self
+            .cloud
+            .things
+            .get_mut(&format!("role/{role}"))
+            .map(|t| &mut t.resource)
+        {
+            return Some(trust);
+        }
+        self.cloud
+            .inventory
+            .roles
+            .iter_mut()
+            .find(|r| r.name == role)
+            .map(|r| &mut r.trust)
+    }
+
+    /// Things that are parts of others (rules, tags, statements) or were there before.
+    pub(super) fn find_in_inventory(&self, resource: &Resource) -> Option<Found> {
+        let inv = &self.cloud.inventory;
+        match resource {
+            Resource::SecurityGroupRule {
+                group,
+                protocol,
+                from_port,
+                to_port,
+                source_group,
+                description,
+            } => {
+                let g = inv.security_groups.iter().find(|g| g.id == *group)?;
+                let rule = g.ingress.iter().find(|r| {
+                    r.protocol == *protocol
+                        && r.from_port == *from_port
+                        && r.to_port == *to_port
+                        && r.source_group.as_deref() == Some(source_group)
+                })?;
+                Some(found(
+                    rule.description.as_deref() == Some(description),
+                    BTreeMap::new(),
+                    None,
+                ))
+            }
+            Resource::Tag {
+                resource,
+                key,
+                value,
+            } => {
+                let tags = inv
+                    .subnets
+                    .iter()
+                    .find(|s| s.id == *resource)
+                    .map(|s| &s.tags)
+                    .or_else(|| {
+                        inv.security_groups
+                            .iter()
+                            .find(|g| g.id == *resource)
+                            .map(|g| &g.tags)
+                    })
+                    .or_else(|| {
+                        inv.vpc
+                            .as_ref()
+                            .filter(|v| v.id == *resource)
+                            .map(|v| &v.tags)
+                    })?;
+                let have = tags.get(key)?;
+                Some(found(
+                    have == value,
+                    BTreeMap::from([("value".into(), have.clone())]),
+                    None,
+                ))
+            }
+            Resource::TrustStatement {
+                role,
+                sid,
+                statement,
+            } => {
+                let own = format!("role/{role}");
+                let trust = match self.cloud.things.get(&own).map(|t| &t.resource) {
+                    Some(Resource::Role { trust, .. }) => trust,
+                    _ => &inv.roles.iter().find(|r| r.name == *role)?.trust,
+                };
+                let have = statements(trust)
+                    .into_iter()
+                    .find(|s| s["Sid"] == json!(sid))?;
+                let mut want = statement.clone();
+                want["Sid"] = json!(sid);
+                Some(found(
+                    crate::object::canonical(&have) == crate::object::canonical(&want),
+                    BTreeMap::new(),
+                    None,
+                ))
+            }
+            Resource::Role {
+                name,
+                trust,
+                managed_policies,
+                inline_policies,
+            } => {
+                let r = inv.roles.iter().find(|r| r.name == *name)?;
+                let mut have = r.managed_policies.clone();
+                let mut want = managed_policies.clone();
+                have.sort();
+                want.sort();
+                Some(found(
+                    crate::object::canonical(&r.trust) == crate::object::canonical(trust)
+                        && have == want
+                        && r.inline_policies == *inline_policies,
+                    BTreeMap::from([("arn".into(), r.arn.clone())]),
+                    r.tags.get(crate::world::cloud::RUN_TAG).cloned(),
+                ))
+            }
+            Resource::OidcProvider { issuer, .. } => {
+                let bare = issuer.trim_start_matches("https://");
+                inv.oidc_providers
+                    .iter()
+                    .any(|p| p == bare)
+                    .then(|| found(true, BTreeMap::new(), None))
+            }
+            Resource::Cluster { name, version, .. } => {
+                let c = inv.clusters.iter().find(|c| c.name == *name)?;
+                let attributes = BTreeMap::from([
+                    ("issuer".into(), self.cloud.issuer(name)),
+                    ("endpoint".into(), format!("https://{name}.eks.invalid")),
+                    ("caData".into(), self.green.identity.ca_sha256.clone()),
+                    ("securityGroup".into(), self.cloud.cluster_group(name)),
+                ]);
+                Some(found(
+                    c.version == *version,
+                    attributes,
+                    c.tags.get(crate::world::cloud::RUN_TAG).cloned(),
+                ))
+            }
+            Resource::NodeGroup { cluster, name, .. } => {
+                self.listed(cluster, |c| c.node_groups.contains(name))
+            }
+            Resource::Addon { cluster, name, .. } => {
+                self.listed(cluster, |c| c.addons.contains(name))
+            }
+            Resource::AccessEntry {
+                cluster, principal, ..
+            } => self.listed(cluster, |c| c.access_entries.contains(principal)),
+        }
+    }
+
+    fn listed(
+        &self,
+        cluster: &str,
+        has: impl Fn(&crate::world::cloud::EksCluster) -> bool,
+    ) -> Option<Found> {
+        let c = self
+            .cloud
+            .inventory
+            .clusters
+            .iter()
+            .find(|c| c.name == cluster)?;
+        // Made before us; the snapshot has only its name, so nobody can say whether it is as we want it.
+        has(c).then(|| found(false, BTreeMap::new(), None))
+    }
+
+    fn active_cluster(&self, name: &str, at: &str) -> Result<()> {
+        if self.cloud.inventory.clusters.iter().any(|c| c.name == name) {
+            return Ok(());
+        }
+        match self.cloud.things.get(&format!("cluster/{name}")) {
+            None => Err(Error::new(
+                Class::NotFound,
+                at,
+                format!("ResourceNotFoundException: no cluster found for name {name}"),
+            )),
+            Some(t) if t.deleted.is_some() || !timed(self.now, t.made, self.secs(CLUSTER.0)) => {
+                Err(Error::new(
+                    Class::NotReady,
+                    at,
+                    format!("ResourceInUseException: cluster {name} is not ACTIVE"),
+                ))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// One create request.
+    pub fn create_resource(&mut self, resource: &Resource, run: &str) -> Result<()> {
+        let at = resource.id();
+        let refuse = |why: String| Err(Error::new(Class::Refused, &at, why));
+        if serde_json::to_string(resource).is_ok_and(|t| t.contains("${")) {
+            return refuse("InvalidParameterException: a placeholder was not filled in".into());
+        }
+        if let Some(have) = self.find_resource(resource) {
+            if have.status == Status::Deleting {
+                return Err(Error::new(Class::NotReady, &at, "it is being deleted"));
+            }
+            // The client token makes a repeat of the same request find what it made.
+            let ours = have.run.as_deref() == Some(run) || have.run.is_none();
+            return if have.equal && ours {
+                Ok(())
+            } else {
+                Err(Error::new(
+                    Class::AlreadyExists,
+                    &at,
+                    "it exists already, made by somebody else or made differently",
+                ))
+            };
+        }
+        let mut later = vec![];
+        match resource {
+            Resource::Role {
+                name,
+                trust,
+                managed_policies,
+                ..
+            } => {
+                if name.is_empty() || name.len() > 64 {
+                    return refuse("ValidationError: a role name has 1 to 64 characters".into());
+                }
+                if statements(trust).is_empty() || trust.to_string().len() > 2048 {
+                    return refuse("MalformedPolicyDocument: the trust policy has no statement or is longer than 2048 characters".into());
+                }
+                if let Some(bad) = managed_policies
+                    .iter()
+                    .find(|p| !p.starts_with("arn:aws:iam::"))
+                {
+                    return refuse(format!("NoSuchEntity: policy {bad} does not exist"));
+                }
+            }
+            Resource::OidcProvider { issuer, .. } => {
+                if !issuer.starts_with("https://") {
+                    return refuse("InvalidInput: the issuer must begin with https://".into());
+                }
+            }
+            Resource::Cluster {
+                name,
+                version,
+                role_arn,
+                subnets,
+                ..
+            } => {
+                let ok = name.len() <= 100
+                    && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+                    && name
+                        .chars()
+                        .all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+                if !ok {
+                    return refuse(
+                        "InvalidParameterException: the cluster name is not valid".into(),
+                    );
+                }
+                if !matches!(version.as_str(), "1.33" | "1.34" | "1.35" | "1.36") {
+                    return refuse(format!(
+                        "InvalidParameterException: unsupported Kubernetes version {version}"
+                    ));
+                }
+                if !self.cloud.role_exists(role_arn) {
+                    return refuse(format!(
+                        "InvalidParameterException: role {role_arn} does not exist"
+                    ));
+                }
+                if subnets.len() < 2 {
+                    return refuse(
+                        "InvalidParameterException: subnets in at least two zones are needed"
+                            .into(),
+                    );
+                }
+                if !self.cloud.inventory.subnets.is_empty() {
+                    let zones: std::collections::BTreeSet<_> = subnets
+                        .iter()
+                        .filter_map(|s| self.subnet(s))
+                        .map(|s| s.zone.clone())
+                        .collect();
+                    if let Some(missing) = subnets.iter().find(|s| self.subnet(s).is_none()) {
+                        return refuse(format!(
+                            "InvalidParameterException: the subnet ID '{missing}' does not exist"
+                        ));
+                    }
+                    if zones.len() < 2 {
+                        return refuse(
+                            "InvalidParameterException: subnets must be in at least two zones"
+                                .into(),
+                        );
+                    }
+                }
+                let group = SecurityGroup {
+                    id: self.cloud.cluster_group(name),
+                    name: format!("eks-cluster-sg-{name}"),
+                    vpc: self
+                        .cloud
+                        .inventory
+                        .vpc
+                        .as_ref()
+                        .map(|v| v.id.clone())
+                        .unwrap_or_default(),
+                    tags: BTreeMap::from([("aws:eks:cluster-name".into(), name.clone())]),
+                    ingress: vec![],
+                };
+                self.cloud.inventory.security_groups.push(group);
+                self.cloud
+                    .inventory
+                    .security_groups
+                    .sort_by(|a, b| a.id.cmp(&b.id));
+            }
+            Resource::Addon {
+                cluster,
+                service_account_role,
+                ..
+            } => {
+                self.active_cluster(cluster, &at)?;
+                if let Some(role) = service_account_role
+                    && !self.cloud.role_exists(role)
+                {
+                    return refuse(format!(
+                        "InvalidParameterException: role {role} does not exist"
+                    ));
+                }
+                later = vec![ADDON.0];
+            }
+            Resource::AccessEntry {
+                cluster,
+                principal,
+                groups,
+                ..
+            } => {
+                self.active_cluster(cluster, &at)?;
+                if !principal.starts_with("arn:aws:iam::") {
+                    return refuse(format!(
+                        "InvalidParameterException: {principal} is not the ARN of an IAM role or user"
+                    ));
+                }
+                if let Some(g) = groups.iter().find(|g| g.starts_with("system:")) {
+                    return refuse(format!(
+                        "InvalidParameterException: the group {g} must not begin with system:"
+                    ));
+                }
+            }
+            Resource::NodeGroup {
+                cluster,
+                name,
+                role_arn,
+                subnets,
+                min,
+                max,
+                desired,
+                instance_types,
+                ..
+            } => {
+                self.active_cluster(cluster, &at)?;
+                if name.len() > 63 || !self.cloud.role_exists(role_arn) {
+                    return refuse(format!(
+                        "InvalidParameterException: role {role_arn} does not exist, or the name is too long"
+                    ));
+                }
+                if min > desired || desired > max || *max == 0 {
+                    return refuse(format!(
+                        "InvalidParameterException: sizes {min} <= {desired} <= {max} do not hold"
+                    ));
+                }
+                if subnets.is_empty() || instance_types.is_empty() {
+                    return refuse(
+                        "InvalidParameterException: subnets and instance types must not be empty"
+                            .into(),
+                    );
+                }
+                later = vec![NODES, NODE_GROUP.0];
+            }
+            Resource::SecurityGroupRule {
+                group,
+                protocol,
+                from_port,
+                to_port,
+                source_group,
+                description,
+            } => {
+                let rule = IngressRule {
+                    protocol: protocol.clone(),
+                    from_port: *from_port,
+                    to_port: *to_port,
+                    source_group: Some(source_group.clone()),
+                    cidr: None,
+                    description: Some(description.clone()),
+                };
+                if !self
+                    .cloud
+                    .inventory
+                    .security_groups
+                    .iter()
+                    .any(|g| g.id == *source_group)
+                {
+                    return Err(Error::new(
+                        Class::NotFound,
+                        &at,
+                        format!("InvalidGroup.NotFound: {source_group}"),
+                    ));
+                }
+                let Some(g) = self
+                    .cloud
+                    .inventory
+                    .security_groups
+                    .iter_mut()
+                    .find(|g| g.id == *group)
+                else {
+                    return Err(Error::new(
+                        Class::NotFound,
+                        &at,
+                        format!("InvalidGroup.NotFound: {group}"),
+                    ));
+                };
+                g.ingress.push(rule);
+                return Ok(());
+            }
+            Resource::Tag {
+                resource,
+                key,
+                value,
+            } => {
+                return match self.tags_of(resource) {
+                    Some(tags) => {
+                        tags.insert(key.clone(), value.clone());
+                        Ok(())
+                    }
+                    None => Err(Error::new(
+                        Class::NotFound,
+                        &at,
+                        format!("{resource} does not exist"),
+                    )),
+                };
+            }
+            Resource::TrustStatement {
+                role,
+                sid,
+                statement,
+            } => {
+                let Some(trust) = self.trust_of(role) else {
+                    return Err(Error::new(
+                        Class::NotFound,
+                        &at,
+                        format!("NoSuchEntity: role {role}"),
+                    ));
+                };
+                let mut list = statements(trust);
+                let mut new = statement.clone();
+                new["Sid"] = json!(sid);
+                list.push(new);
+                let mut changed = trust.clone();
+                changed["Statement"] = json!(list);
+                if changed.to_string().len() > 2048 {
+                    return refuse(
+                        "LimitExceeded: the trust policy would exceed 2048 characters".into(),
+                    );
+                }
+                *trust = changed;
+                return Ok(());
+            }
+        }
+        let made = self.now;
+        self.cloud.things.insert(
+            at,
+            Thing {
+                resource: resource.clone(),
+                run: Some(run.into()),
+                made,
+                deleted: None,
+            },
+        );
+        self.cloud_later(&later);
+        Ok(())
+    }
+
+    /// One delete request; absent is fine.
+    pub fn delete_resource(&mut self, resource: &Resource) -> Result<()> {
+        let at = resource.id();
+        match resource {
+            Resource::SecurityGroupRule {
+                group,
+                protocol,
+                from_port,
+                to_port,
+                source_group,
+                ..
+            } => {
+                if let Some(g) = self
+                    .cloud
+                    .inventory
+                    .security_groups
+                    .iter_mut()
+                    .find(|g| g.id == *group)
+                {
+                    g.ingress.retain(|r| {
+                        !(r.protocol == *protocol
+                            && r.from_port == *from_port
+                            && r.to_port == *to_port
+                            && r.source_group.as_deref() == Some(source_group))
+                    });
+                }
+                return Ok(());
+            }
+            Resource::Tag { resource, key, .. } => {
+                if let Some(tags) = self.tags_of(resource) {
+                    tags.remove(key);
+                }
+                return Ok(());
+            }
+            Resource::TrustStatement { role, sid, .. } => {
+                if let Some(trust) = self.trust_of(role) {
+                    let mut list = statements(trust);
+                    let before = list.len();
+                    list.retain(|s| s["Sid"] != json!(sid));
+                    if list.len() != before {
+                        trust["Statement"] = json!(list);
+                    }
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        if !self.cloud.things.contains_key(&at) {
+            return match self.find_in_inventory(resource) {
+                Some(_) => Err(Error::new(
+                    Class::Refused,
+                    &at,
+                    "it was there before the simulation began: nobody here made it",
+                )),
+                None => Ok(()),
+            };
+        }
+        let mut later = vec![];
+        match resource {
+            Resource::Cluster { name, .. } => {
+                let groups: Vec<&Thing> = self
+                    .cloud
+                    .things
+                    .iter()
+                    .filter(|(id, _)| id.starts_with(&format!("node-group/{name}/")))
+                    .map(|(_, t)| t)
+                    .collect();
+                if !groups.is_empty() {
+                    let class = if groups.iter().all(|t| t.deleted.is_some()) {
+                        Class::NotReady
+                    } else {
+                        Class::Refused
+                    };
+                    return Err(Error::new(
+                        class,
+                        &at,
+                        "ResourceInUseException: the cluster has node groups attached",
+                    ));
+                }
+                let group = self.cloud.cluster_group(name);
+                if let Some(g) = self.cloud.inventory.security_groups.iter().find(|g| {
+                    g.id != group
+                        && g.ingress
+                            .iter()
+                            .any(|r| r.source_group.as_deref() == Some(&group))
+                }) {
+                    return Err(Error::new(
+                        Class::Refused,
+                        &at,
+                        format!(
+                            "DependencyViolation: {} still refers to the cluster's security group",
+                            g.id
+                        ),
+                    ));
+                }
+                later = vec![CLUSTER.1];
+            }
+            Resource::NodeGroup { .. } => later = vec![NODE_GROUP.1],
+            Resource::Addon { .. } => later = vec![ADDON.1],
+            Resource::Role { name, .. } => {
+                let arn = self.cloud.role_arn(name);
+                let used = self.cloud.things.values().any(|t| match &t.resource {
+                    Resource::NodeGroup { role_arn, .. } | Resource::Cluster { role_arn, .. } => {
+                        *role_arn == arn
+                    }
+                    _ => false,
+                });
+                // IAM allows it; EKS would then be unable to remove what the role was for. A planner's mistake: say so.
+                if used {
+                    return Err(Error::new(
+                        Class::Refused,
+                        &at,
+                        format!("{arn} is still used by a cluster or node group"),
+                    ));
+                }
+            }
+            _ => {}
+        }
+        let now = self.now;
+        if later.is_empty() {
+            self.cloud.things.remove(&at);
+        } else if let Some(thing) = self.cloud.things.get_mut(&at) {
+            thing.deleted.get_or_insert(now);
+            self.cloud_later(&later);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! EKS, IAM and EC2.
+
+use super::company::*;
+use crate::world::Class;
+use crate::world::cloud::{Resource, Status};
+use serde_json::json;
+
+#[tokio::test(start_paused = true)]
+async fn green_answers_only_when_it_is_active_and_lets_the_caller_in() {
+    let (t, w) = company();
+    assert_eq!(w.green.identity().await.unwrap_err().class, Class::NotReady);
+    w.cloud.create(&cluster(), "run-1").await.unwrap();
+    pass(60).await;
+    assert_eq!(w.green.identity().await.unwrap_err().class, Class::NotReady);
+    assert_eq!(
+        w.cloud.create(&access(), "run-1").await.unwrap_err().class,
+        Class::NotReady
+    );
+    ensure(&w, &cluster()).await;
+    assert!(
+        t.elapsed().as_secs() >= 540,
+        "nine minutes, {:?}",
+        t.elapsed()
+    );
+    assert_eq!(
+        w.green.identity().await.unwrap_err().class,
+        Class::Unauthorized
+    );
+    ensure(&w, &access()).await;
+    pass(5).await;
+    assert_ne!(
+        w.green.identity().await.unwrap(),
+        w.blue.identity().await.unwrap()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeat_by_the_same_run_finds_what_it_made_and_another_run_does_not_take_it() {
+    let (_, w) = company();
+    w.cloud.create(&cluster(), "run-1").await.unwrap();
+    w.cloud.create(&cluster(), "run-1").await.unwrap();
+    assert_eq!(
+        w.cloud.create(&cluster(), "run-2").await.unwrap_err().class,
+        Class::AlreadyExists
+    );
+    let found = w.cloud.find(&cluster()).await.unwrap().unwrap();
+    assert_eq!(found.run.as_deref(), Some("run-1"));
+    assert!(found.equal);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_eks_refuses_is_refused() {
+    let (_, w) = company();
+    let mut bad = cluster();
+    if let Resource::Cluster { role_arn, .. } = &mut bad {
+        *role_arn = "arn:aws:iam::000000000000:role/nobody".into();
+    }
+    assert_eq!(
+        w.cloud.create(&bad, "r").await.unwrap_err().class,
+        Class::Refused
+    );
+    let mut bad = cluster();
+    if let Resource::Cluster { subnets, .. } = &mut bad {
+        subnets.truncate(1);
+    }
+    assert_eq!(
+        w.cloud.create(&bad, "r").await.unwrap_err().class,
+        Class::Refused
+    );
+    let mut bad = access();
+    if let Resource::AccessEntry { principal, .. } = &mut bad {
+        *principal = "${caller}".into();
+    }
+    assert_eq!(
+        w.cloud.create(&bad, "r").await.unwrap_err().class,
+        Class::Refused
+    );
+    assert_eq!(
+        w.cloud.create(&node_group(), "r").await.unwrap_err().class,
+        Class::NotFound
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn coredns_without_a_node_is_degraded() {
+    let (_, w) = company();
+    ensure(&w, &cluster()).await;
+    w.cloud.create(&addon("coredns"), "r").await.unwrap();
+    pass(120).await;
+    let found = w.cloud.find(&addon("coredns")).await.unwrap().unwrap();
+    assert!(matches!(found.status, Status::Failed(_)), "{found:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cluster_with_node_groups_cannot_be_deleted_and_a_deleted_one_leaves_nothing() {
+    let (_, w) = company();
+    let before = w.cloud.inventory("shop.test").await.unwrap();
+    green_up(&w).await;
+    assert_eq!(
+        w.cloud.delete(&cluster()).await.unwrap_err().class,
+        Class::Refused
+    );
+    w.cloud.delete(&node_group()).await.unwrap();
+    assert_eq!(
+        w.cloud.delete(&cluster()).await.unwrap_err().class,
+        Class::NotReady
+    );
+    pass(200).await;
+    w.cloud.delete(&addon("coredns")).await.unwrap();
+    w.cloud.delete(&addon("vpc-cni")).await.unwrap();
+    w.cloud.delete(&access()).await.unwrap();
+    w.cloud.delete(&cluster()).await.unwrap();
+    assert_eq!(
+        w.cloud.find(&cluster()).await.unwrap().unwrap().status,
+        Status::Deleting
+    );
+    pass(400).await;
+    assert_eq!(w.cloud.find(&cluster()).await.unwrap(), None);
+    assert_eq!(w.cloud.inventory("shop.test").await.unwrap(), before);
+    assert_eq!(w.green.identity().await.unwrap_err().class, Class::NotReady);
+}
+
+#[tokio::test(start_paused = true)]
+async fn trust_statements_rules_and_tags_come_and_go_without_a_trace() {
+    let (_, w) = company();
+    let before = w.cloud.inventory("shop.test").await.unwrap();
+    let things = [
+        Resource::TrustStatement {
+            role: "shop-mailer".into(),
+            sid: "CrossfadeShop".into(),
+            statement: json!({"Effect":"Allow","Principal":{"Federated":"arn:x"},"Action":"sts:AssumeRoleWithWebIdentity"}),
+        },
+        Resource::Tag {
+            resource: "subnet-a".into(),
+            key: "kubernetes.io/cluster/shop-green".into(),
+            value: "shared".into(),
+        },
+        Resource::SecurityGroupRule {
+            group: "sg-db".into(),
+            protocol: "tcp".into(),
+            from_port: 5432,
+            to_port: 5432,
+            source_group: "sg-db".into(),
+            description: "crossfade shop".into(),
+        },
+    ];
+    for t in &things {
+        w.cloud.create(t, "r").await.unwrap();
+        w.cloud.create(t, "r").await.unwrap();
+        assert!(w.cloud.find(t).await.unwrap().unwrap().equal);
+    }
+    assert_ne!(w.cloud.inventory("shop.test").await.unwrap(), before);
+    for t in &things {
+        w.cloud.delete(t).await.unwrap();
+        w.cloud.delete(t).await.unwrap();
+        assert_eq!(w.cloud.find(t).await.unwrap(), None);
+    }
+    assert_eq!(w.cloud.inventory("shop.test").await.unwrap(), before);
+}
