@@ -53,9 +53,11 @@ pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -
         };
         let wanted = match (&args.cluster, &args.plan) {
             (Some(name), _) => Some(name.clone()),
-            (None, Some(plan)) if plan.join("migration.yaml").is_file() => {
-                Some(crate::spec::load(&plan.join("migration.yaml"))?.blue.cluster)
-            }
+            (None, Some(plan)) if plan.join("migration.yaml").is_file() => Some(
+                crate::spec::load(&plan.join("migration.yaml"))?
+                    .blue
+                    .cluster,
+            ),
             _ => None,
         };
         let found = files::from_files(&args.from_files, wanted.as_deref(), &Key::beside(&dir)?)?;
@@ -82,7 +84,10 @@ pub fn live(spec: &Spec, base: &Path, key: &Key) -> Result<Snapshot> {
 /// The kops documents of the declared state store. A store that cannot be reached is a gap, a wrong one an error.
 async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
     let Some(location) = &spec.blue.state_store else {
-        return Err(Error::new(Kind::Unreachable, "no state store is declared (blue.stateStore)"));
+        return Err(Error::new(
+            Kind::Unreachable,
+            "no state store is declared (blue.stateStore)",
+        ));
     };
     let parse = |text: &str, place: &str| -> Result<Value> {
         match yaml::manifests(text, place).into_iter().next() {
@@ -97,7 +102,11 @@ async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
 pub fn report(dir: &Path, s: &Snapshot, unused: Vec<String>) -> Report {
     let groups = s.kops.instance_groups.len();
     let records: usize = s.zones.iter().map(|z| z.records.len()).sum();
-    let cluster = s.kops.cluster.as_ref().map(|c| crate::snapshot::kops::name_of(c).to_string());
+    let cluster = s
+        .kops
+        .cluster
+        .as_ref()
+        .map(|c| crate::snapshot::kops::name_of(c).to_string());
     let version = s.blue.version.as_ref().map(|v| v.git_version.clone());
     let mut text = format!(
         "snapshot {}\n  kops      {}, {groups} instance groups\n  blue      {}, {} objects\n  green     {}\n  aws       {}\n  dns       {} zones, {records} record sets",
@@ -110,7 +119,12 @@ pub fn report(dir: &Path, s: &Snapshot, unused: Vec<String>) -> Report {
             None => "none yet".into(),
         },
         match &s.aws {
-            Some(a) => format!("account {}, {} subnets, {} roles", a.identity.account, a.subnets.len(), a.roles.len()),
+            Some(a) => format!(
+                "account {}, {} subnets, {} roles",
+                a.identity.account,
+                a.subnets.len(),
+                a.roles.len()
+            ),
             None => "not read".into(),
         },
         s.zones.len(),
@@ -131,6 +145,9 @@ pub fn report(dir: &Path, s: &Snapshot, unused: Vec<String>) -> Report {
             "not_checked": s.not_checked,
             "unused": unused,
         }),
-        notes: unused.into_iter().map(|u| format!("not used: {u}")).collect(),
+        notes: unused
+            .into_iter()
+            .map(|u| format!("not used: {u}"))
+            .collect(),
     }
 }

@@ -6,8 +6,8 @@ use crate::object::{ObjectId, annotation};
 use crate::snapshot::mask::Key;
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::{files, store};
-use crate::spec::model::Spec;
 use crate::spec;
+use crate::spec::model::Spec;
 use clap::Args;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -48,16 +48,21 @@ pub struct InitArgs {
 /// Runs the verb.
 pub fn run(args: &InitArgs) -> Result<Report> {
     // A bare word is a name below ./plans; anything with a separator is a path.
-    let folder = if args.plan.components().count() == 1 && matches!(args.plan.components().next(), Some(Component::Normal(_))) {
+    let folder = if args.plan.components().count() == 1
+        && matches!(args.plan.components().next(), Some(Component::Normal(_)))
+    {
         Path::new("plans").join(&args.plan)
     } else {
         args.plan.clone()
     };
     let target = folder.join("migration.yaml");
     if target.exists() {
-        return Err(Error::new(Kind::BadInput, "there is a migration.yaml already, and init never overwrites one")
-            .at(target.display().to_string())
-            .remedy("edit it, or name another plan folder"));
+        return Err(Error::new(
+            Kind::BadInput,
+            "there is a migration.yaml already, and init never overwrites one",
+        )
+        .at(target.display().to_string())
+        .remedy("edit it, or name another plan folder"));
     }
     let snapshot = read(args, &folder)?;
     let mut spec = spec::defaults_for(&snapshot);
@@ -66,7 +71,10 @@ pub fn run(args: &InitArgs) -> Result<Report> {
     // What init writes must be what the next verb reads.
     let checked = spec::parse(&text, &target.display().to_string())?;
     if checked != spec {
-        return Err(Error::new(Kind::Bug, "init would write something else than it means").at(target.display().to_string()));
+        return Err(
+            Error::new(Kind::Bug, "init would write something else than it means")
+                .at(target.display().to_string()),
+        );
     }
     let fail = |e: std::io::Error| {
         Error::new(Kind::BadInput, format!("the file cannot be written: {e}"))
@@ -76,12 +84,20 @@ pub fn run(args: &InitArgs) -> Result<Report> {
     std::fs::create_dir_all(&folder).map_err(fail)?;
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);
-    std::io::Write::write_all(&mut options.open(&target).map_err(fail)?, text.as_bytes()).map_err(fail)?;
+    std::io::Write::write_all(&mut options.open(&target).map_err(fail)?, text.as_bytes())
+        .map_err(fail)?;
     let next = format!("crossfade discover {}", folder.display());
     Ok(Report {
-        text: format!("wrote {}\nread it, fill in what only you know (databases, access), then: {next}", target.display()),
+        text: format!(
+            "wrote {}\nread it, fill in what only you know (databases, access), then: {next}",
+            target.display()
+        ),
         json: json!({"spec": target, "name": spec.name, "cluster": spec.blue.cluster, "green": spec.green.name, "next": next}),
-        notes: snapshot.not_checked.iter().map(|n| format!("not read: {}: {}", n.what, n.why)).collect(),
+        notes: snapshot
+            .not_checked
+            .iter()
+            .map(|n| format!("not read: {}: {}", n.what, n.why))
+            .collect(),
     })
 }
 
@@ -106,7 +122,11 @@ fn read(args: &InitArgs, folder: &Path) -> Result<Snapshot> {
 
 /// What the command line says beats what was found.
 fn apply(args: &InitArgs, folder: &Path, spec: &mut Spec) {
-    if let Some(name) = folder.file_name().and_then(|n| n.to_str()).and_then(migration_name) {
+    if let Some(name) = folder
+        .file_name()
+        .and_then(|n| n.to_str())
+        .and_then(migration_name)
+    {
         spec.name = name;
     }
     if let Some(cluster) = &args.cluster {
@@ -115,7 +135,11 @@ fn apply(args: &InitArgs, folder: &Path, spec: &mut Spec) {
     spec.blue.kubeconfig = args.kubeconfig.as_deref().map(|k| relative(k, folder));
     spec.blue.context = args.context.clone();
     spec.blue.state_store = args.state_store.as_ref().map(|s| {
-        if s.contains("://") { s.clone() } else { relative(Path::new(s), folder) }
+        if s.contains("://") {
+            s.clone()
+        } else {
+            relative(Path::new(s), folder)
+        }
     });
     if args.region.is_some() {
         spec.aws.region = args.region.clone();
@@ -128,7 +152,9 @@ fn migration_name(word: &str) -> Option<String> {
     let good = word.len() <= 40
         && word.starts_with(|c: char| c.is_ascii_lowercase())
         && !word.ends_with('-')
-        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+        && word
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
     good.then(|| word.to_string())
 }
 
@@ -144,7 +170,10 @@ fn relative(path: &Path, folder: &Path) -> String {
         return path.display().to_string();
     }
     let up = std::iter::repeat_n(Component::ParentDir, b.len() - same);
-    up.chain(a[same..].iter().copied()).collect::<PathBuf>().display().to_string()
+    up.chain(a[same..].iter().copied())
+        .collect::<PathBuf>()
+        .display()
+        .to_string()
 }
 
 /// A scalar: JSON's quoting is YAML's.
@@ -196,18 +225,29 @@ fn render(spec: &Spec, s: &Snapshot) -> String {
         l("# aws: {account: \"123456789012\", region: eu-west-1}".into());
     } else {
         l("aws:".into());
-        for (key, value) in [("account", &spec.aws.account), ("region", &spec.aws.region), ("profile", &spec.aws.profile)] {
+        for (key, value) in [
+            ("account", &spec.aws.account),
+            ("region", &spec.aws.region),
+            ("profile", &spec.aws.profile),
+        ] {
             if let Some(v) = value {
                 l(format!("  {key}: {}", q(v)));
             }
         }
     }
     l("\ndns:".into());
-    let zones: Vec<String> = s.zones.iter().map(|z| z.zone.name.trim_end_matches('.').to_string()).collect();
+    let zones: Vec<String> = s
+        .zones
+        .iter()
+        .map(|z| z.zone.name.trim_end_matches('.').to_string())
+        .collect();
     if !zones.is_empty() {
         l(format!("  # Found: {}", zones.join(", ")));
     }
-    l("  # zones: []              # all in which blue's ExternalDNS owns records when empty".into());
+    l(
+        "  # zones: []              # all in which blue's ExternalDNS owns records when empty"
+            .into(),
+    );
     l("  # TTL while names move; lowered hours before, restored by finalize.".into());
     l(format!("  lowTtl: {}", spec.dns.low_ttl));
     l("  # canary: host           # moved first, alone".into());
@@ -218,12 +258,23 @@ fn render(spec: &Spec, s: &Snapshot) -> String {
         l("  singletons: []".into());
     } else {
         l("  singletons:".into());
-        spec.workloads.singletons.iter().for_each(|id| l(format!("  - {id}")));
+        spec.workloads
+            .singletons
+            .iter()
+            .for_each(|id| l(format!("  - {id}")));
     }
-    for id in single_looking(s).iter().filter(|id| !spec.workloads.singletons.contains(id)) {
-        l(format!("  # - {id}    # one replica and strategy Recreate: is it one?"));
+    for id in single_looking(s)
+        .iter()
+        .filter(|id| !spec.workloads.singletons.contains(id))
+    {
+        l(format!(
+            "  # - {id}    # one replica and strategy Recreate: is it one?"
+        ));
     }
-    l("  # Addresses of blue that are others on green, in ConfigMaps and plain env values.".into());
+    l(
+        "  # Addresses of blue that are others on green, in ConfigMaps and plain env values."
+            .into(),
+    );
     l("  # replace: {10.0.0.5: 10.0.0.6}".into());
     l("\n# Databases that move with the workloads. Without one, crossfade closes no writes and copies no rows.".into());
     for hint in databases(s) {
@@ -240,7 +291,10 @@ fn render(spec: &Spec, s: &Snapshot) -> String {
         l(text.into());
     }
     l("\nlimits:".into());
-    l(format!("  writeClosedSeconds: {}", spec.limits.write_closed_seconds));
+    l(format!(
+        "  writeClosedSeconds: {}",
+        spec.limits.write_closed_seconds
+    ));
     l(format!("  soakSeconds: {}", spec.limits.soak_seconds));
     o
 }
@@ -269,8 +323,13 @@ fn databases(s: &Snapshot) -> Vec<String> {
         };
         for (key, value) in data {
             let word = key.to_uppercase();
-            let database = ["DATABASE", "POSTGRES", "PGHOST", "DB_"].iter().any(|w| word.contains(w));
-            if database && word.contains("HOST") && let (Some(id), Some(v)) = (ObjectId::of(map), value.as_str()) {
+            let database = ["DATABASE", "POSTGRES", "PGHOST", "DB_"]
+                .iter()
+                .any(|w| word.contains(w));
+            if database
+                && word.contains("HOST")
+                && let (Some(id), Some(v)) = (ObjectId::of(map), value.as_str())
+            {
                 let v: String = v.chars().filter(|c| !c.is_control()).take(80).collect();
                 out.push(format!("{id} {key}={v}"));
             }
