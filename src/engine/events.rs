@@ -131,6 +131,18 @@ pub enum EventKind {
         #[serde(flatten)]
         stuck: Stuck,
     },
+    /// A part of `finalize` begins.
+    FinalizeStarted {
+        /// Which.
+        what: String,
+    },
+    /// A part of `finalize` is done.
+    FinalizeDone {
+        /// Which.
+        what: String,
+        /// Seconds.
+        took_s: f64,
+    },
     /// Back where it should be.
     RollbackDone {
         /// Last phase that stays.

@@ -4,6 +4,7 @@
 //! that moment. Nothing here knows what a step does or which world it drives; time is tokio's, so a rehearsal pauses it.
 
 mod events;
+pub mod finalize;
 mod graph;
 mod pins;
 pub mod rehearse;

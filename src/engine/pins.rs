@@ -17,6 +17,15 @@ pub async fn verify_pins(world: &World, basis: &Basis) -> Result<()> {
         .at(what.to_string())
         .remedy("check kubeconfig, context and AWS profile in migration.yaml; nothing was written"))
     };
+    if let Some(blue) = &basis.blue {
+        let here = again(|| world.blue.identity()).await?;
+        if blue.uid != here.uid {
+            return wrong("blue cluster (uid of kube-system)", &blue.uid, &here.uid);
+        }
+        if blue.ca_sha256 != here.ca_sha256 {
+            return wrong("blue cluster (CA)", &blue.ca_sha256, &here.ca_sha256);
+        }
+    }
     if basis.account.is_some() || basis.region.is_some() {
         let here = again(|| world.cloud.identity()).await?;
         if let Some(account) = &basis.account
@@ -28,15 +37,6 @@ pub async fn verify_pins(world: &World, basis: &Basis) -> Result<()> {
             && *region != here.region
         {
             return wrong("region", region, &here.region);
-        }
-    }
-    if let Some(blue) = &basis.blue {
-        let here = again(|| world.blue.identity()).await?;
-        if blue.uid != here.uid {
-            return wrong("blue cluster (uid of kube-system)", &blue.uid, &here.uid);
-        }
-        if blue.ca_sha256 != here.ca_sha256 {
-            return wrong("blue cluster (CA)", &blue.ca_sha256, &here.ca_sha256);
         }
     }
     if !basis.zones.is_empty() {
@@ -75,7 +75,7 @@ where
 
 /// Hash of a live object as the plan's basis holds it.
 pub(super) fn object_hash(object: &serde_json::Value) -> String {
-    digest(object)
+    crate::rewrite::basis_hash(object)
 }
 
 /// What differs between the world and what the plan was made from, one line each. Reads only.

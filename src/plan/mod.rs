@@ -1,3 +1,202 @@
-//! The planner: a pure function of Spec and Snapshot.
+//! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
+mod dns;
+mod file;
+mod generated;
+mod kops;
+mod kops_fields;
 pub mod model;
+mod resources;
+mod steps;
+mod timeline;
+
+pub use file::{digest_of, load, parse, store};
+pub(crate) use kops::overlap;
+
+#[cfg(test)]
+mod tests;
+
+use crate::checks;
+use crate::object::ObjectId;
+use crate::rewrite::{self, Context};
+use crate::snapshot::model::Snapshot;
+use crate::spec::model::Spec;
+use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Makes the plan. Pure.
+pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+    let spec = with_defaults(spec, snapshot);
+    let mut cx = Context::new(&spec, snapshot);
+    let built = kops::target(&spec, snapshot, &cx);
+    cx.region = built.target.cluster.region.clone();
+    cx.node_groups = built.groups.clone();
+    cx.node_labels = built.labels.clone();
+    cx.zones = built.zones.clone();
+    let names = dns::names(&spec, snapshot);
+    cx.learn_dns(
+        &names.instances,
+        names.names.iter().map(|n| n.host.clone()).collect(),
+    );
+    cx.lowered = names.lowered(spec.dns.low_ttl);
+    let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
+    cx.replace_external_dns(snapshot, &instances);
+    let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(names.findings.clone());
+    let mut verdicts = verdicts(snapshot, &cx, &mut findings);
+    verdicts.sort_by(|a, b| a.object.cmp(&b.object));
+    let generated = generated::objects(&spec, snapshot, &names);
+    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    findings.extend(checks::run(&checks::Input {
+        spec: &spec,
+        snapshot,
+        target: &target,
+        names: &names.names,
+        instances: &names.instances,
+        verdicts: &verdicts,
+        cx: &cx,
+    }));
+    let mut steps = steps::steps(&steps::Input {
+        spec: &spec,
+        snapshot,
+        target: &target,
+        names: &names,
+        verdicts: &verdicts,
+        generated: &generated,
+        cx: &cx,
+    });
+    steps::sort(&mut steps);
+    let timeline = timeline::timeline(&steps);
+    if timeline.write_closed_s[1] > spec.limits.write_closed_seconds {
+        findings.push(Finding {
+            id: "TIME-01".into(),
+            severity: Severity::Warning,
+            object: "limits.writeClosedSeconds".into(),
+            message: format!(
+                "writes may be closed for {} seconds, the limit is {}",
+                timeline.write_closed_s[1], spec.limits.write_closed_seconds
+            ),
+            remedy: "Rehearse, and raise the limit or make the data sets smaller.".into(),
+            source: "DESIGN 4".into(),
+        });
+    }
+    findings.sort_by(|a, b| {
+        (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
+    });
+    findings.dedup();
+    let mut plan = Plan {
+        api_version: "crossfade.dev/v1alpha1".into(),
+        kind: "Plan".into(),
+        digest: String::new(),
+        spec,
+        basis,
+        target,
+        findings,
+        verdicts,
+        generated,
+        names: names.names,
+        steps,
+        timeline,
+    };
+    plan.digest = digest_of(&plan);
+    plan
+}
+
+/// Defaults that depend on what was found.
+fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
+    let mut spec = spec.clone();
+    if spec.aws.account.is_none() {
+        spec.aws.account = snapshot.aws.as_ref().map(|a| a.identity.account.clone());
+    }
+    if spec.aws.region.is_none() {
+        spec.aws.region = kops::region(&spec, snapshot);
+    }
+    spec
+}
+
+/// One verdict per object, each with its findings.
+fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> Vec<Verdict> {
+    let mut seen: BTreeMap<String, String> = BTreeMap::new();
+    let mut out = vec![];
+    for object in &snapshot.blue.objects {
+        let Some(id) = ObjectId::of(object) else {
+            findings.extend(rewrite::rewrite(object, cx).findings);
+            continue;
+        };
+        let name = id.to_string();
+        if let Some(first) = seen.get(&name) {
+            if *first != id.api_version {
+                findings.push(Finding {
+                    id: "API-11".into(),
+                    severity: Severity::Info,
+                    object: name,
+                    message: format!(
+                        "given as {first} and as {}; the first is taken",
+                        id.api_version
+                    ),
+                    remedy: "Nothing to do.".into(),
+                    source: "checks.md API-11".into(),
+                });
+            } else {
+                findings.push(Finding {
+                    id: "API-11".into(),
+                    severity: Severity::Warning,
+                    object: name,
+                    message: "given twice in the same version; the first is taken".into(),
+                    remedy: "Drop one of the inputs.".into(),
+                    source: "checks.md API-11".into(),
+                });
+            }
+            continue;
+        }
+        seen.insert(name.clone(), id.api_version.clone());
+        let r = rewrite::rewrite(object, cx);
+        findings.extend(r.findings);
+        out.push(Verdict {
+            object: name,
+            api_version: id.api_version,
+            verdict: r.fate,
+            rules: r.rules,
+            target: r.target,
+            park: r.park,
+        });
+    }
+    out
+}
+
+/// What the plan was made from.
+fn basis(
+    spec: &Spec,
+    snapshot: &Snapshot,
+    verdicts: &[Verdict],
+    names: &dns::Names,
+    target: &model::Target,
+) -> Basis {
+    let used: BTreeSet<&str> = verdicts
+        .iter()
+        .filter(|v| matches!(v.verdict, Fate::Copied | Fate::Changed | Fate::Held))
+        .map(|v| v.object.as_str())
+        .collect();
+    let mut objects = BTreeMap::new();
+    for o in &snapshot.blue.objects {
+        if let Some(id) = ObjectId::of(o).map(|i| i.to_string())
+            && (used.contains(id.as_str()) || names.instances.iter().any(|(d, _)| *d == id))
+        {
+            objects.entry(id).or_insert_with(|| rewrite::basis_hash(o));
+        }
+    }
+    Basis {
+        account: spec.aws.account.clone(),
+        region: Some(target.cluster.region.clone()).filter(|r| !r.is_empty()),
+        blue: snapshot.blue.identity.clone(),
+        zones: names.zones.clone(),
+        objects,
+        records: names.basis.clone(),
+        not_checked: snapshot
+            .not_checked
+            .iter()
+            .map(|n| format!("{}: {}", n.what, n.why))
+            .collect(),
+    }
+}

@@ -1,8 +1,117 @@
 //! Blue object to green object: pure, one rule at a time, each with its number in `replay.md`.
+//!
+//! Families of rules live in one file each; [`rewrite`] runs them in a fixed order. A rule either decides the fate
+//! (skip, refuse, hold) or changes the object, and always leaves its number.
 
-/// stand-in until the plan branch lands
-pub fn for_green(live: &serde_json::Value, target: &serde_json::Value) -> serde_json::Value {
-    let mut o = target.clone();
-    o["data"] = live["data"].clone();
-    o
+mod apis;
+mod context;
+mod identity;
+mod ingress;
+mod metadata;
+mod network;
+mod removed;
+mod services;
+mod skip;
+mod storage;
+mod tools;
+mod work;
+mod workloads;
+
+pub use context::Context;
+pub(crate) use context::{minor, partition, range};
+pub use removed::{Removal, removal, removals};
+pub use work::Rewritten;
+pub(crate) use work::template_path;
+pub use workloads::SINGLETON;
+
+#[cfg(test)]
+mod tests;
+
+use crate::object::{ObjectId, digest};
+use serde_json::{Value, json};
+use work::Work;
+
+/// Rewrites one object of blue. Pure: the same object and context give the same result everywhere.
+pub fn rewrite(object: &Value, cx: &Context) -> Rewritten {
+    let Some(id) = ObjectId::of(object) else {
+        return Rewritten::nameless(object);
+    };
+    let mut work = Work::new(object, id, cx);
+    skip::decide(&mut work);
+    metadata::clean(&mut work);
+    if !work.decided() {
+        apis::convert(&mut work);
+    }
+    if !work.decided() {
+        services::rewrite(&mut work);
+        identity::rewrite(&mut work);
+        workloads::rewrite(&mut work);
+        ingress::rewrite(&mut work);
+        network::rewrite(&mut work);
+        storage::rewrite(&mut work);
+        tools::rewrite(&mut work);
+    }
+    work.finish()
+}
+
+/// Annotations that controllers rewrite all the time: no part of what a plan was made from.
+const NOISE: &[&str] = &[
+    "deployment.kubernetes.io/revision",
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "control-plane.alpha.kubernetes.io/leader",
+    "endpoints.kubernetes.io/last-change-trigger-time",
+    "autoscaling.alpha.kubernetes.io/conditions",
+    "autoscaling.alpha.kubernetes.io/current-metrics",
+];
+
+/// Hash of what the planner looked at: no status, no server-owned metadata, no replica count (autoscalers move it), and of
+/// a Secret only its type and the names of its keys (the snapshot holds no values).
+pub fn basis_hash(object: &Value) -> String {
+    let mut o = object.clone();
+    let kind = o["kind"].as_str().unwrap_or("").to_string();
+    if let Some(map) = o.as_object_mut() {
+        map.remove("status");
+        let mut meta = json!({});
+        for key in ["name", "namespace", "labels", "annotations"] {
+            if let Some(v) = map.get("metadata").and_then(|m| m.get(key)) {
+                meta[key] = v.clone();
+            }
+        }
+        if let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
+            a.retain(|k, _| !NOISE.contains(&k.as_str()));
+        }
+        for key in ["labels", "annotations"] {
+            if meta
+                .get(key)
+                .and_then(Value::as_object)
+                .is_some_and(|m| m.is_empty())
+            {
+                meta.as_object_mut().map(|m| m.remove(key));
+            }
+        }
+        map.insert("metadata".into(), meta);
+        if kind == "Secret" {
+            for field in ["data", "stringData"] {
+                if let Some(d) = map.get_mut(field).and_then(Value::as_object_mut) {
+                    d.values_mut().for_each(|v| *v = json!(""));
+                }
+            }
+        }
+        if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut)
+            && matches!(kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet")
+        {
+            spec.remove("replicas");
+        }
+    }
+    digest(&o)
+}
+
+/// The planned target of a Secret with the values of the live one: only the run sees them, and only in memory.
+pub fn for_green(live_secret: &Value, target: &Value) -> Value {
+    let mut out = target.clone();
+    if let Some(data) = live_secret.get("data") {
+        out["data"] = data.clone();
+    }
+    out.as_object_mut().map(|o| o.remove("stringData"));
+    out
 }

@@ -104,7 +104,7 @@ async fn zone_of(cx: &Cx, id: &str) -> StepResult<Zone> {
 }
 
 /// What green's ExternalDNS would change in these zones, one line per change; empty is what the cutover wants.
-pub(super) async fn dry_run(
+pub(crate) async fn dry_run(
     cx: &Cx,
     deployment: &Value,
     zones: &[String],
@@ -127,7 +127,7 @@ pub(super) async fn dry_run(
 }
 
 /// Names of the plan that are not green's now: another owner, or another target than green wants.
-pub(super) async fn not_handed_over(cx: &Cx) -> StepResult<Vec<String>> {
+pub(crate) async fn not_handed_over(cx: &Cx) -> StepResult<Vec<String>> {
     let config = green_config(cx)?;
     let wanted = desired(cx, &config).await?;
     let mut wrong = vec![];

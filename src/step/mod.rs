@@ -131,7 +131,7 @@ mod dns_ttl;
 mod edns;
 mod fence;
 mod freeze;
-mod handover;
+pub(crate) mod handover;
 mod nodes_ready;
 mod pins;
 mod probe_hosts;

@@ -23,6 +23,10 @@ use crate::servers::ports::Port;
 use crate::servers::postgres::{self, Postgres};
 use crate::strict::{self, Call, GreenEndpoint, Strict};
 
+const FOLDER_PREFIX: &str = "crossfade-bench-";
+/// Holds the process id of the bench that a folder belongs to.
+const OWNER: &str = "owner";
+
 /// What a bench is made of.
 #[derive(Debug, Clone)]
 pub struct BenchOptions {
@@ -115,13 +119,22 @@ impl Bench {
         let started = Instant::now();
         let fixture = Fixture::shop();
         let mut builder = tempfile::Builder::new();
-        builder.prefix("crossfade-bench-");
+        builder.prefix(FOLDER_PREFIX);
         let dir = match &options.parent_dir {
             Some(parent) => builder.tempdir_in(parent),
             None => builder.tempdir(),
         }
         .context(|| "could not make the bench's folder".into())?;
         let path = dir.path();
+        // A killed bench cannot remove its folder; the next one does.
+        sweep(
+            &options
+                .parent_dir
+                .clone()
+                .unwrap_or_else(std::env::temp_dir),
+        );
+        std::fs::write(path.join(OWNER), std::process::id().to_string())
+            .context(|| format!("could not write into {}", path.display()))?;
         let password = fixture.database_password()?;
         let (etcd, ministack, blue_db, green_db) = tokio::try_join!(
             Etcd::start(path),
@@ -269,28 +282,38 @@ impl Bench {
     }
 
     async fn load(&mut self, fixture: &Fixture) -> Result<()> {
-        self.ids = fixture::aws::load(fixture, self.ministack.endpoint()).await?;
-        self.zone_id = Some(fixture::aws::load_zone(fixture, &self.aws_endpoint()).await?);
-        self.databases
-            .blue
-            .execute(&format!(
-                "{}\n{}",
-                fixture.text("sql/schema.sql")?,
-                fixture.text("sql/seed.sql")?
-            ))
-            .await?;
+        let start = Instant::now();
+        let told = |what: &str| tracing::debug!(seconds = start.elapsed().as_secs_f32(), "{what}");
         let blue = self.blue.client().await?;
+        let sql = format!(
+            "{}\n{}",
+            fixture.text("sql/schema.sql")?,
+            fixture.text("sql/seed.sql")?
+        );
+        let endpoint = self.aws_endpoint();
+        let addons = fixture.addons()?;
+        let (ids, zone, (), ()) = tokio::try_join!(
+            fixture::aws::load(fixture, self.ministack.endpoint()),
+            fixture::aws::load_zone(fixture, &endpoint),
+            self.databases.blue.execute(&sql),
+            fixture::cluster::apply(&blue, &addons),
+        )?;
+        self.ids = ids;
+        self.zone_id = Some(zone);
+        told("AWS, zone, database and add-ons are loaded");
         fixture::cluster::create_nodes(&blue, &fixture.yaml("nodes.yaml")?, self.ids.all()).await?;
-        fixture::cluster::apply(&blue, &fixture.addons()?).await?;
         fixture::cluster::apply(&blue, &fixture.objects()?).await?;
+        told("the company's objects are applied");
         fixture::cluster::wait_ready(
             &blue,
             &["storefront", "orders", "platform"],
             Duration::from_secs(90),
         )
         .await?;
+        told("its workloads are ready");
         self.wait_for_names(Duration::from_secs(60)).await?;
         self.authority.refreshed().await;
+        told("its names are written");
         Ok(())
     }
 
@@ -560,4 +583,48 @@ fn external_dns() -> Result<BTreeMap<String, PathBuf>> {
             Ok((format!("v{version}"), program))
         })
         .collect()
+}
+
+/// Removes the folders of benches whose process is gone; what cannot be removed is left.
+fn sweep(parent: &Path) {
+    let Ok(entries) = std::fs::read_dir(parent) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let ours = entry
+            .file_name()
+            .to_str()
+            .is_some_and(|name| name.starts_with(FOLDER_PREFIX));
+        let owner = std::fs::read_to_string(path.join(OWNER)).ok();
+        let owner = owner.and_then(|text| text.trim().parse::<u32>().ok());
+        if let Some(pid) = owner
+            && ours
+            && !Path::new(&format!("/proc/{pid}")).exists()
+        {
+            let _ = std::fs::remove_dir_all(&path);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_killed_benchs_folder_is_swept_and_a_living_ones_stays() {
+        let parent = tempfile::tempdir().expect("folder");
+        let make = |name: &str, pid: u32| {
+            let folder = parent.path().join(name);
+            std::fs::create_dir(&folder).expect("folder");
+            std::fs::write(folder.join(OWNER), pid.to_string()).expect("owner");
+            folder
+        };
+        // Beyond the kernel's largest process id.
+        let dead = make("crossfade-bench-dead", 4_194_305);
+        let living = make("crossfade-bench-living", std::process::id());
+        let foreign = make("somebody-elses", 4_194_305);
+        sweep(parent.path());
+        assert!(!dead.exists() && living.exists() && foreign.exists());
+    }
 }

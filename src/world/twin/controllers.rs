@@ -2,29 +2,14 @@
 
 use super::kinds;
 use super::state::{Ev, State};
-use super::store::{Key, Store, key_of};
-use crate::object::{Side, digest, uid};
+use super::store::{Key, PodInfo, Store, key_of};
+use crate::object::{Side, uid};
 use serde_json::{Map, Value, json};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// A controller's reaction time.
 const REACT: Duration = Duration::from_secs(1);
-
-/// A pod that runs and answers.
-pub(super) fn is_ready(pod: &Value) -> bool {
-    pod.pointer("/metadata/deletionTimestamp").is_none()
-        && pod["status"]["phase"] == json!("Running")
-        && conditions(pod).any(|c| c["type"] == json!("Ready") && c["status"] == json!("True"))
-}
-
-/// A pod whose containers run, ready or on its way out.
-pub(super) fn is_running(pod: &Value) -> bool {
-    pod["status"]["phase"] == json!("Running")
-}
-
-fn conditions(o: &Value) -> impl Iterator<Item = &Value> {
-    o["status"]["conditions"].as_array().into_iter().flatten()
-}
 
 pub(super) fn owned_by(o: &Value, owner_uid: &str) -> bool {
     o.pointer("/metadata/ownerReferences")
@@ -36,17 +21,23 @@ impl State {
     /// Brings a freshly built side to rest: workloads have their pods, load balancers their addresses.
     pub fn start_cluster(&mut self, side: Side) {
         let keys: Vec<Key> = self.store(side).objects.keys().cloned().collect();
+        self.building = true;
         for key in &keys {
             match key.1.as_str() {
                 "Deployment" | "StatefulSet" => {
                     self.reconcile(side, key);
                     self.start_pods_of(side, key);
+                    self.workload_status(side, key);
                 }
                 "Job" => self.at(REACT, Ev::Reconcile(side, key.clone())),
                 "CronJob" => self.plan_cron(side, key),
                 "Service" | "Ingress" => self.adopt_lb(side, key),
                 _ => {}
             }
+        }
+        self.building = false;
+        for key in keys.iter().filter(|k| k.1 == "Service") {
+            self.sync_service(side, key);
         }
     }
 
@@ -62,16 +53,43 @@ impl State {
         };
         for pod in self.pods_of(side, &key.2, &owner) {
             self.pod_start(side, &pod);
+            // What does not start now (no node, no config) is tried again like any other pod.
+            if self.pod(side, &pod).is_some_and(|p| p.pending) {
+                let after = self.secs(3);
+                self.at(after, Ev::PodStart(side, pod));
+            }
         }
     }
 
     /// Keys of the pods that an owner has, terminating ones too.
     pub fn pods_of(&self, side: Side, ns: &str, owner: &str) -> Vec<Key> {
         self.store(side)
-            .in_namespace("", "Pod", ns)
-            .filter(|(_, p)| owned_by(p, owner))
-            .map(|(k, _)| k.clone())
+            .pods_of(ns, owner)
+            .map(|(name, _)| key_of("", "Pod", ns, name))
             .collect()
+    }
+
+    fn pod(&self, side: Side, key: &Key) -> Option<&PodInfo> {
+        self.store(side).pods.get(&(key.2.clone(), key.3.clone()))
+    }
+
+    /// Hash of a workload's pod template, computed once per generation.
+    fn template_hash(&mut self, object: &Value) -> String {
+        let uid = uid(object).unwrap_or("").to_owned();
+        let generation = object
+            .pointer("/metadata/generation")
+            .and_then(Value::as_u64)
+            .unwrap_or(1);
+        match self.hashes.get(&uid) {
+            Some((g, hash)) if *g == generation => hash.clone(),
+            _ => {
+                let mut hasher = std::hash::DefaultHasher::new();
+                crate::object::canonical(&object["spec"]["template"]).hash(&mut hasher);
+                let hash = format!("{:010x}", hasher.finish() & 0xff_ffff_ffff);
+                self.hashes.insert(uid, (generation, hash.clone()));
+                hash
+            }
+        }
     }
 
     /// Defaults that the server fills in.
@@ -175,7 +193,7 @@ impl State {
             }
         }
         if key.1 == "Service" {
-            self.sync_endpoints(side, &key.2.clone());
+            self.sync_service(side, key);
         }
     }
 
@@ -183,12 +201,10 @@ impl State {
     pub fn wake_pending(&mut self, side: Side) {
         let waiting: Vec<Key> = self
             .store(side)
-            .of_kind("", "Pod")
-            .filter(|(_, p)| {
-                p["status"]["phase"] == json!("Pending")
-                    && p.pointer("/metadata/deletionTimestamp").is_none()
-            })
-            .map(|(k, _)| k.clone())
+            .pods
+            .iter()
+            .filter(|(_, p)| p.pending)
+            .map(|(k, _)| key_of("", "Pod", &k.0, &k.1))
             .collect();
         let after = self.secs(3);
         for key in waiting {
@@ -213,15 +229,18 @@ impl State {
         let owner = uid(&object).unwrap_or("").to_owned();
         let want =
             self.autoscaled(side, key, object["spec"]["replicas"].as_u64().unwrap_or(1)) as usize;
-        let hash = digest(&object["spec"]["template"])[..10].to_owned();
+        let hash = self.template_hash(&object);
         let mut current = vec![];
         let mut old = vec![];
         let mut leaving_old = false;
         for pod in self.pods_of(side, &key.2, &owner) {
-            let p = &self.store(side).objects[&pod];
-            let same = p["metadata"]["labels"]["pod-template-hash"] == json!(hash);
-            let leaving = p.pointer("/metadata/deletionTimestamp").is_some();
-            match (leaving, same) {
+            let Some(p) = self.pod(side, &pod) else {
+                continue;
+            };
+            match (
+                p.leaving,
+                p.label("pod-template-hash") == Some(hash.as_str()),
+            ) {
                 (true, false) => leaving_old = true,
                 (true, true) => {}
                 (false, true) => current.push(pod),
@@ -265,7 +284,7 @@ impl State {
             }
             // Unready ones go first, of a StatefulSet the highest ordinals.
             current.sort_by_key(|k| {
-                let ready = is_ready(&self.store(side).objects[k]);
+                let ready = self.pod(side, k).is_some_and(|p| p.ready);
                 (stateful || ready, k.3.len(), k.3.clone())
             });
             let surplus = current.len().saturating_sub(want);
@@ -280,7 +299,7 @@ impl State {
         }
         let ready = current
             .iter()
-            .filter(|k| self.store(side).objects.get(*k).is_some_and(is_ready))
+            .filter(|k| self.pod(side, k).is_some_and(|p| p.ready))
             .count();
         if ready >= want {
             for pod in &old {
@@ -313,8 +332,10 @@ impl State {
     fn make_pod(&mut self, side: Side, pod: Value) {
         let stamp = self.stamp();
         let (key, _) = self.store_mut(side).insert(pod, &stamp);
-        let after = self.secs(3);
-        self.at(after, Ev::PodStart(side, key));
+        if !self.building {
+            let after = self.secs(3);
+            self.at(after, Ev::PodStart(side, key));
+        }
     }
 
     fn claims_of(&mut self, side: Side, set: &Value, pod: &str) {
@@ -367,6 +388,15 @@ impl State {
         let count = self.store(side).rv;
         match outcome {
             Ok(node) => {
+                let account = pod["spec"]["serviceAccountName"]
+                    .as_str()
+                    .unwrap_or("default");
+                let broken = (side == Side::Green)
+                    .then(|| self.identity_broken(&key.2, account))
+                    .flatten();
+                if let Some(why) = broken {
+                    self.violate(why);
+                }
                 let net = if side == Side::Blue {
                     "100.96"
                 } else {
@@ -390,6 +420,9 @@ impl State {
     }
 
     fn pod_changed(&mut self, side: Side, key: &Key) {
+        if self.building {
+            return;
+        }
         let owners: Vec<Key> = self
             .store(side)
             .objects
@@ -419,10 +452,10 @@ impl State {
                 self.workload_status(side, &owner);
                 self.at(REACT, Ev::Reconcile(side, owner.clone()));
                 self.edns_maybe_started(side, &owner);
+                self.check_singleton(&owner);
             }
         }
-        self.sync_endpoints(side, &key.2.clone());
-        self.check_singletons();
+        self.sync_endpoints(side, &key.2, &key.3);
     }
 
     /// SIGTERM: out of the endpoints at once, gone after a grace.
@@ -438,15 +471,20 @@ impl State {
             .as_u64()
             .unwrap_or(30)
             .min(3);
-        let grace = if is_running(pod) { grace } else { 0 };
+        let grace = if pod["status"]["phase"] == "Running" {
+            grace
+        } else {
+            0
+        };
         self.store_mut(side)
             .update(key, |p| p["metadata"]["deletionTimestamp"] = json!(stamp));
         let after = self.secs(grace);
         self.at(after, Ev::PodGone(side, key.clone()));
-        self.sync_endpoints(side, &key.2.clone());
+        self.sync_endpoints(side, &key.2, &key.3);
     }
 
     /// A terminating pod is gone.
+    // It left the endpoints when it began to leave.
     pub fn pod_gone(&mut self, side: Side, key: &Key) {
         let Some(pod) = self.store_mut(side).remove(key) else {
             return;
@@ -469,16 +507,16 @@ impl State {
                 }
             }
         }
-        self.sync_endpoints(side, &key.2.clone());
     }
 
     /// A node went: so do its pods.
     pub fn node_gone(&mut self, side: Side, node: &str) {
         let pods: Vec<Key> = self
             .store(side)
-            .of_kind("", "Pod")
-            .filter(|(_, p)| p["spec"]["nodeName"] == json!(node))
-            .map(|(k, _)| k.clone())
+            .pods
+            .iter()
+            .filter(|(_, p)| p.node.as_deref() == Some(node))
+            .map(|(k, _)| key_of("", "Pod", &k.0, &k.1))
             .collect();
         for pod in pods {
             self.end_pod(side, &pod);
@@ -487,25 +525,22 @@ impl State {
 
     /// Status of a workload from its pods; zeros are left out, as the servers do.
     fn workload_status(&mut self, side: Side, key: &Key) {
-        let Some(object) = self.store(side).objects.get(key) else {
-            return;
-        };
         if !matches!(key.1.as_str(), "Deployment" | "StatefulSet") {
             return;
         }
-        let owner = uid(object).unwrap_or("").to_owned();
-        let hash = digest(&object["spec"]["template"])[..10].to_owned();
+        let Some(object) = self.store(side).objects.get(key).cloned() else {
+            return;
+        };
+        let owner = uid(&object).unwrap_or("").to_owned();
+        let hash = self.template_hash(&object);
         let want = object["spec"]["replicas"].as_u64().unwrap_or(1);
         let generation = object["metadata"]["generation"].clone();
         let (mut all, mut ready, mut updated) = (0u64, 0u64, 0u64);
-        for pod in self.pods_of(side, &key.2, &owner) {
-            let p = &self.store(side).objects[&pod];
-            if p.pointer("/metadata/deletionTimestamp").is_some() {
-                continue;
-            }
+        let pods = self.store(side).pods_of(&key.2, &owner);
+        for (_, p) in pods.filter(|(_, p)| !p.leaving) {
             all += 1;
-            ready += u64::from(is_ready(p));
-            updated += u64::from(p["metadata"]["labels"]["pod-template-hash"] == json!(hash));
+            ready += u64::from(p.ready);
+            updated += u64::from(p.label("pod-template-hash") == Some(hash.as_str()));
         }
         let stateful = key.1 == "StatefulSet";
         self.store_mut(side).update(key, |o| {

@@ -3,7 +3,6 @@
 //! An instance runs while its Deployment has a ready pod. A loop whose inputs have not changed since the last one would do
 //! the same again, so it sleeps until a record, Ingress or Service moves and then acts on its next interval.
 
-use super::controllers::is_ready;
 use super::state::{Ev, State};
 use super::store::{Key, Store};
 use crate::edns::{Config, desired, plan_groups};
@@ -15,6 +14,7 @@ use std::time::Duration;
 
 pub(super) type InstanceKey = (Side, String, String);
 
+#[derive(Clone)]
 struct Instance {
     started: Duration,
     /// Inputs of the last loop: zone serials and the side's names.
@@ -23,7 +23,7 @@ struct Instance {
     config: Config,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct EdnsState {
     instances: BTreeMap<InstanceKey, Instance>,
     pub log: Vec<String>,
@@ -83,9 +83,7 @@ impl State {
         let Some(uid) = store.objects.get(owner).and_then(crate::object::uid) else {
             return false;
         };
-        store
-            .in_namespace("", "Pod", &owner.2)
-            .any(|(_, p)| is_ready(p) && super::controllers::owned_by(p, uid))
+        store.pods_of(&owner.2, uid).any(|(_, p)| p.ready)
     }
 
     fn edns_inputs(&self, side: Side) -> (u64, u64, u64) {
@@ -140,11 +138,18 @@ impl State {
                 .map(|(_, o)| o.clone()),
         );
         let wanted = desired(&objects, &config);
+        let account = store
+            .objects
+            .get(&owner)
+            .and_then(|d| d.pointer("/spec/template/spec/serviceAccountName"))
+            .and_then(Value::as_str)
+            .unwrap_or("default");
+        let denied = *side == Side::Green && self.identity_broken(ns, account).is_some();
         let mut batches: Vec<(String, Vec<Vec<Change>>)> = vec![];
         for (zone_id, zone) in &self.dns.zones {
             let records: Vec<_> = zone.records.values().cloned().collect();
             let groups = plan_groups(&config, &records, &wanted, &zone.zone);
-            if groups.is_empty() || config.dry_run {
+            if groups.is_empty() || config.dry_run || denied {
                 continue;
             }
             let mut groups: Vec<Vec<Change>> = groups.into_iter().map(|g| g.changes).collect();

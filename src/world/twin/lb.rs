@@ -1,6 +1,5 @@
 //! Load balancers: who has which address, and what answers there.
 
-use super::controllers::is_ready;
 use super::state::{Ev, State};
 use super::store::{Key, key_of};
 use crate::object::{Side, uid};
@@ -34,6 +33,7 @@ enum Front {
 }
 
 /// Addresses of load balancers.
+#[derive(Clone)]
 pub(super) struct LbState {
     fronts: BTreeMap<String, (Side, Front)>,
     region: String,
@@ -41,6 +41,8 @@ pub(super) struct LbState {
     ingress_by_name: bool,
     cache: BTreeMap<(String, String), Route>,
     seen: (u64, u64),
+    /// Moves when an address appears or goes.
+    generation: u64,
 }
 
 impl LbState {
@@ -57,6 +59,7 @@ impl LbState {
             }),
             cache: BTreeMap::new(),
             seen: (0, 0),
+            generation: 1,
         }
     }
 }
@@ -90,6 +93,30 @@ pub(super) fn cloud_host(uid: &str, region: &str) -> String {
     format!("{name}-{number}.{region}.elb.amazonaws.com")
 }
 
+/// Host names that an object asks for.
+fn names_of(object: &Value) -> Vec<String> {
+    let mut names: Vec<String> = object["spec"]["rules"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|r| r["host"].as_str())
+        .map(String::from)
+        .collect();
+    for key in [
+        "external-dns.alpha.kubernetes.io/hostname",
+        "external-dns.kubernetes.io/hostname",
+    ] {
+        let listed = crate::object::annotation(object, key).unwrap_or("");
+        names.extend(
+            listed
+                .split(',')
+                .map(|n| n.trim().to_owned())
+                .filter(|n| !n.is_empty()),
+        );
+    }
+    names
+}
+
 fn wants_lb(object: &Value) -> bool {
     object["kind"] == json!("Ingress") || object["spec"]["type"] == json!("LoadBalancer")
 }
@@ -101,7 +128,24 @@ impl State {
         if !wants_lb(object) {
             return;
         }
-        if addresses(object).is_empty() {
+        if addresses(object).is_empty() && side == Side::Blue {
+            // A dump without status: the zone says where the names of this object lead.
+            let known = names_of(object)
+                .iter()
+                .find_map(|n| self.look_up(n))
+                .map(|f| f.0);
+            if let Some(address) = known {
+                let field = if address.parse::<std::net::IpAddr>().is_ok() {
+                    "ip"
+                } else {
+                    "hostname"
+                };
+                self.store_mut(side).update(key, |o| {
+                    o["status"]["loadBalancer"] = json!({"ingress": [{field: address}]});
+                });
+            }
+        }
+        if addresses(&self.store(side).objects[key]).is_empty() {
             self.load_balancer(side, key);
         } else {
             self.register_front(side, key);
@@ -153,6 +197,7 @@ impl State {
             self.lb.fronts.entry(a).or_insert((side, front.clone()));
         }
         self.lb.cache.clear();
+        self.lb.generation += 1;
     }
 
     /// The Service or Ingress went: a Service's balancer goes with it, an ingress controller's stays as long as it routes anything.
@@ -166,17 +211,24 @@ impl State {
             Front::Ingress => *s != side || ingresses > 0,
         });
         self.lb.cache.clear();
+        self.lb.generation += 1;
     }
 
     /// Green's cluster is gone and all that hung on it.
     pub fn lb_side_gone(&mut self, side: Side) {
         self.lb.fronts.retain(|_, (s, _)| *s != side);
         self.lb.cache.clear();
+        self.lb.generation += 1;
     }
 
     /// Whether an address belongs to one of the two clusters.
     pub fn is_front(&self, address: &str) -> bool {
         self.lb.fronts.contains_key(address)
+    }
+
+    /// Moves whenever the answer of [`State::route`] could.
+    pub fn routes_version(&self) -> (u64, u64, u64) {
+        (self.blue.routes, self.green.routes, self.lb.generation)
     }
 
     /// What answers for a host at an address.
@@ -235,54 +287,58 @@ impl State {
             return false;
         };
         let selector = &s["spec"]["selector"];
-        selector.as_object().is_some_and(|m| !m.is_empty())
-            && store
-                .in_namespace("", "Pod", ns)
-                .any(|(_, p)| is_ready(p) && selects(selector, p))
+        store
+            .pods_in(ns)
+            .any(|(_, p)| p.ready && p.selected(selector))
     }
 
-    /// Endpoints objects of a namespace follow its pods.
-    pub fn sync_endpoints(&mut self, side: Side, ns: &str) {
+    /// Endpoints of the services that take a pod follow it.
+    pub fn sync_endpoints(&mut self, side: Side, ns: &str, pod: &str) {
         let store = self.store(side);
-        let mut wanted = vec![];
-        for (key, service) in store.in_namespace("", "Service", ns) {
-            let selector = &service["spec"]["selector"];
-            if selector.as_object().is_none_or(|m| m.is_empty()) {
-                continue;
-            }
-            let ready: Vec<Value> = store
-                .in_namespace("", "Pod", ns)
-                .filter(|(_, p)| is_ready(p) && selects(selector, p))
-                .map(|(_, p)| json!({"ip": p["status"]["podIP"]}))
-                .collect();
-            let subsets = if ready.is_empty() {
-                json!([])
-            } else {
-                json!([{"addresses": ready}])
-            };
-            wanted.push((key.3.clone(), subsets));
-        }
-        let stamp = self.stamp();
-        for (name, subsets) in wanted {
-            let key = key_of("", "Endpoints", ns, &name);
-            if self.store(side).objects.contains_key(&key) {
-                self.store_mut(side)
-                    .update(&key, |o| o["subsets"] = subsets);
-            } else {
-                self.store_mut(side).insert(
-                    json!({"apiVersion":"v1","kind":"Endpoints","metadata":{"name":name,"namespace":ns},"subsets":subsets}),
-                    &stamp,
-                );
-            }
+        let Some(info) = store.pods.get(&(ns.to_owned(), pod.to_owned())) else {
+            return;
+        };
+        let services: Vec<Key> = store
+            .in_namespace("", "Service", ns)
+            .filter(|(_, s)| info.selected(&s["spec"]["selector"]))
+            .map(|(k, _)| k.clone())
+            .collect();
+        for service in services {
+            self.sync_service(side, &service);
         }
     }
-}
 
-fn selects(selector: &Value, pod: &Value) -> bool {
-    let labels = &pod["metadata"]["labels"];
-    selector
-        .as_object()
-        .into_iter()
-        .flatten()
-        .all(|(k, v)| labels.get(k) == Some(v))
+    /// The Endpoints object of one service.
+    pub fn sync_service(&mut self, side: Side, service: &Key) {
+        let store = self.store(side);
+        let (ns, name) = (&service.2, &service.3);
+        let Some(selector) = store.objects.get(service).map(|s| &s["spec"]["selector"]) else {
+            return;
+        };
+        if selector.as_object().is_none_or(|m| m.is_empty()) {
+            return;
+        }
+        let ready: Vec<Value> = store
+            .pods_in(ns)
+            .filter(|(_, p)| p.ready && p.selected(selector))
+            .filter_map(|(pod, _)| store.get("", "Pod", ns, pod))
+            .map(|p| json!({"ip": p["status"]["podIP"]}))
+            .collect();
+        let subsets = if ready.is_empty() {
+            json!([])
+        } else {
+            json!([{"addresses": ready}])
+        };
+        let stamp = self.stamp();
+        let key = key_of("", "Endpoints", ns, name);
+        if self.store(side).objects.contains_key(&key) {
+            self.store_mut(side)
+                .update(&key, |o| o["subsets"] = subsets);
+        } else {
+            self.store_mut(side).insert(
+                json!({"apiVersion":"v1","kind":"Endpoints","metadata":{"name":name,"namespace":ns},"subsets":subsets}),
+                &stamp,
+            );
+        }
+    }
 }

@@ -51,6 +51,9 @@ pub struct Options {
     pub latency: Duration,
     /// Cache time of the resolver that ignores shorter TTLs.
     pub min_ttl: Duration,
+    /// Lets controllers and ExternalDNS run this long before anything is watched: for companies written by hand, without status
+    /// and without the records that their ExternalDNS would have made.
+    pub warm_up: Duration,
     /// Absolute time at which the simulation starts.
     pub epoch: jiff::Timestamp,
 }
@@ -63,6 +66,7 @@ impl Default for Options {
             scale: 1.0,
             latency: Duration::from_millis(50),
             min_ttl: Duration::from_secs(60),
+            warm_up: Duration::ZERO,
             // Fixed, so that two rehearsals of one plan write the same journal.
             epoch: jiff::Timestamp::constant(1_796_000_000, 0),
         }
@@ -89,6 +93,19 @@ impl Twin {
             inner: Arc::new(Inner {
                 state: Mutex::new(State::new(snapshot, spec, options)),
                 latency,
+                hung: tokio::sync::Notify::new(),
+            }),
+        }
+    }
+
+    /// An independent copy of this world as it is now: both go on from here without knowing of each other. Cheaper than a new
+    /// twin, so that a sweep can run to a point once and try many things from there.
+    pub fn fork(&self) -> Twin {
+        let state = self.lock().clone();
+        Twin {
+            inner: Arc::new(Inner {
+                state: Mutex::new(state),
+                latency: self.inner.latency,
                 hung: tokio::sync::Notify::new(),
             }),
         }
@@ -173,7 +190,7 @@ impl Twin {
     }
     /// What clients and writers saw.
     pub fn traffic(&self) -> Traffic {
-        self.lock().traffic.seen.clone()
+        self.lock().seen()
     }
     /// What the running ExternalDNS instances did, oldest first, as `side ns/name ACTION name TYPE`.
     pub fn external_dns_log(&self) -> Vec<String> {

@@ -52,6 +52,7 @@ pub(super) enum Ev {
     Traffic,
 }
 
+#[derive(Clone)]
 pub(super) struct State {
     pub now: Duration,
     last: tokio::time::Instant,
@@ -68,6 +69,10 @@ pub(super) struct State {
     pub data: DataState,
     pub traffic: TrafficState,
     pub lb: super::lb::LbState,
+    /// The sides are being built: controllers act at once and look at the result only once, at the end.
+    pub building: bool,
+    /// Pod template hashes by uid, with the generation they belong to.
+    pub hashes: BTreeMap<String, (u64, String)>,
     pub faults: Faults,
     pub invariants: Invariants,
 }
@@ -87,6 +92,8 @@ impl State {
             data: DataState::new(spec),
             traffic: TrafficState::default(),
             lb: super::lb::LbState::new(snapshot),
+            building: false,
+            hashes: BTreeMap::new(),
             faults: Faults::default(),
             invariants: Invariants::new(spec),
             write_probes: spec
@@ -107,6 +114,8 @@ impl State {
         state.start_cluster(Side::Blue);
         state.start_cluster(Side::Green);
         state.start_edns();
+        let warm = state.options.warm_up;
+        state.advance(warm);
         state.start_traffic();
         state.note_foreign_records();
         state

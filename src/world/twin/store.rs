@@ -9,7 +9,70 @@ use std::collections::BTreeMap;
 /// Storage group, kind, namespace (empty when cluster-scoped), name.
 pub(super) type Key = (String, String, String, String);
 
+/// What controllers and load balancers ask about a pod all the time, read from its JSON once per change.
+#[derive(Clone)]
+pub(super) struct PodInfo {
+    pub labels: Vec<(String, String)>,
+    pub owners: Vec<String>,
+    /// Running and answering.
+    pub ready: bool,
+    /// Its containers run, ready or on its way out.
+    pub running: bool,
+    pub leaving: bool,
+    pub pending: bool,
+    pub node: Option<String>,
+}
+
+impl PodInfo {
+    fn of(pod: &Value) -> PodInfo {
+        let phase = pod["status"]["phase"].as_str().unwrap_or("");
+        let conditions = pod["status"]["conditions"].as_array();
+        let leaving = pod.pointer("/metadata/deletionTimestamp").is_some();
+        PodInfo {
+            labels: pod["metadata"]["labels"]
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+                .collect(),
+            owners: pod["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|r| r["uid"].as_str().map(String::from))
+                .collect(),
+            ready: !leaving
+                && phase == "Running"
+                && conditions
+                    .into_iter()
+                    .flatten()
+                    .any(|c| c["type"] == "Ready" && c["status"] == "True"),
+            running: phase == "Running",
+            leaving,
+            pending: phase == "Pending" && !leaving,
+            node: pod["spec"]["nodeName"].as_str().map(String::from),
+        }
+    }
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels
+            .iter()
+            .find(|(k, _)| k == key)
+            .map(|(_, v)| v.as_str())
+    }
+    /// Whether a label selector takes it; an empty one takes nothing.
+    pub fn selected(&self, selector: &Value) -> bool {
+        selector.as_object().is_some_and(|m| {
+            !m.is_empty()
+                && m.iter()
+                    .all(|(k, v)| v.as_str().is_some_and(|v| self.label(k) == Some(v)))
+        })
+    }
+}
+
+#[derive(Clone)]
 pub(super) struct Store {
+    /// All pods by namespace and name.
+    pub pods: BTreeMap<(String, String), PodInfo>,
     pub side: Side,
     pub seed: u64,
     pub kinds: Vec<ApiKind>,
@@ -28,11 +91,12 @@ pub(super) struct Store {
 
 impl Store {
     pub fn new(side: Side, seed: u64, version: KubeVersion, kinds: Vec<ApiKind>) -> Self {
-        let pin = sha256_hex(format!("{seed}/{side}/kube-system"));
+        let pin = made_up(seed, side, 0);
         Store {
             side,
             seed,
             kinds,
+            pods: BTreeMap::new(),
             objects: BTreeMap::new(),
             version,
             identity: ClusterIdentity {
@@ -94,16 +158,40 @@ impl Store {
 
     pub fn uid(&mut self) -> String {
         self.uids += 1;
-        uuid(&sha256_hex(format!(
-            "{}/{}/{}",
-            self.seed, self.side, self.uids
-        )))
+        uuid(&made_up(self.seed, self.side, self.uids))
     }
 
-    fn touch(&mut self, kind: &str) {
+    fn put(&mut self, key: &Key, object: Value) {
+        if key.1 == "Pod" {
+            self.pods
+                .insert((key.2.clone(), key.3.clone()), PodInfo::of(&object));
+        }
+        self.objects.insert(key.clone(), object);
+    }
+
+    /// Names of the pods that a uid owns in a namespace, with what is known about them.
+    pub fn pods_of<'a>(
+        &'a self,
+        ns: &'a str,
+        owner: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
+        self.pods_in(ns)
+            .filter(move |(_, p)| p.owners.iter().any(|o| o == owner))
+    }
+
+    /// All pods of a namespace.
+    pub fn pods_in<'a>(&'a self, ns: &'a str) -> impl Iterator<Item = (&'a str, &'a PodInfo)> + 'a {
+        self.pods
+            .range((ns.to_owned(), String::new())..)
+            .take_while(move |(k, _)| k.0 == ns)
+            .map(|(k, p)| (k.1.as_str(), p))
+    }
+
+    fn touch(&mut self, kind: &str, object: &Value) {
         self.rv += 1;
         match kind {
-            "Pod" => self.routes += 1,
+            // Pods of Jobs are behind no Service; they come and go all day.
+            "Pod" if object.pointer("/metadata/labels/job-name").is_none() => self.routes += 1,
             "Service" | "Ingress" => {
                 self.routes += 1;
                 self.names += 1;
@@ -117,7 +205,7 @@ impl Store {
         let id =
             ObjectId::of(&object).expect("checked by the caller: has apiVersion, kind and name");
         let key = Self::key(&id);
-        self.touch(&id.kind);
+        self.touch(&id.kind, &object);
         let fresh = self.uid();
         let rv = self.rv;
         if let Some(m) = object["metadata"].as_object_mut() {
@@ -131,7 +219,7 @@ impl Store {
                 object["metadata"]["generation"] = json!(1);
             }
         }
-        self.objects.insert(key.clone(), object.clone());
+        self.put(&key, object.clone());
         (key, object)
     }
 
@@ -146,7 +234,7 @@ impl Store {
         }
         self.rv += 1;
         object["metadata"]["resourceVersion"] = json!(self.rv.to_string());
-        self.objects.insert(Self::key(&id), object);
+        self.put(&Self::key(&id), object);
     }
 
     /// Changes an object in place; nothing moves when nothing changed. Says whether it did.
@@ -160,7 +248,7 @@ impl Store {
             return false;
         }
         let spec_changed = new.get("spec") != old.get("spec");
-        self.touch(&key.1);
+        self.touch(&key.1, &new);
         new["metadata"]["resourceVersion"] = json!(self.rv.to_string());
         if spec_changed {
             let g = new
@@ -169,14 +257,17 @@ impl Store {
                 .unwrap_or(1);
             new["metadata"]["generation"] = json!(g + 1);
         }
-        self.objects.insert(key.clone(), new);
+        self.put(key, new);
         true
     }
 
     pub fn remove(&mut self, key: &Key) -> Option<Value> {
         let gone = self.objects.remove(key);
-        if gone.is_some() {
-            self.touch(&key.1);
+        if key.1 == "Pod" {
+            self.pods.remove(&(key.2.clone(), key.3.clone()));
+        }
+        if let Some(gone) = &gone {
+            self.touch(&key.1, gone);
         }
         gone
     }
@@ -189,6 +280,17 @@ pub(super) fn key_of(group: &str, kind: &str, ns: &str, name: &str) -> Key {
         ns.to_owned(),
         name.to_owned(),
     )
+}
+
+/// 32 hex digits that look random and are always the same for the same seed, side and number (splitmix64).
+fn made_up(seed: u64, side: Side, n: u64) -> String {
+    let mix = |mut x: u64| {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let a = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n << 1) ^ side as u64);
+    format!("{a:016x}{:016x}", mix(a.wrapping_add(n)))
 }
 
 /// A uid-looking string from hex digits.

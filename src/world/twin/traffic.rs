@@ -5,6 +5,7 @@ use super::lb::{Route, normal};
 use super::state::{Ev, State};
 use crate::object::Side;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What a resolver does with TTLs.
@@ -33,18 +34,24 @@ pub struct Traffic {
     pub hosts: Vec<String>,
 }
 
+#[derive(Clone)]
 struct Answer {
-    address: Option<String>,
+    address: Option<Arc<str>>,
     until: Option<Duration>,
+    /// Side that served the last read, while nothing that routes has moved.
+    served: Option<(Side, (u64, u64, u64))>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct TrafficState {
     pub seen: Traffic,
     /// Rows by data set, then id.
     pub acknowledged: BTreeMap<String, BTreeMap<u64, Row>>,
     hosts: Vec<String>,
-    cache: BTreeMap<(Cache, String), Answer>,
+    /// One answer for each host and kind of resolver.
+    cache: Vec<[Option<Answer>; 3]>,
+    /// Answered reads of blue and green.
+    reads: [u64; 2],
     /// Data set and front-door host of each writer.
     writers: Vec<(String, Option<String>)>,
     next: u64,
@@ -82,6 +89,7 @@ impl State {
         }
         self.traffic.hosts.dedup();
         self.traffic.seen.hosts = self.traffic.hosts.clone();
+        self.traffic.cache = vec![[None, None, None]; self.traffic.hosts.len()];
         self.traffic.writers = self
             .data
             .sets
@@ -118,40 +126,38 @@ impl State {
         })
     }
 
-    fn resolve_cached(&mut self, cache: Cache, host: &str) -> Option<String> {
-        let key = (cache, host.to_owned());
-        if let Some(a) = self.traffic.cache.get(&key)
+    /// The address that a resolver hands out for a host, from its cache while that lasts.
+    fn resolve_cached(&mut self, cache: Cache, n: usize) -> Option<Arc<str>> {
+        if let Some(a) = &self.traffic.cache[n][cache as usize]
             && a.until.is_none_or(|u| self.now < u)
         {
             return a.address.clone();
         }
-        let found = self.look_up(host);
+        let host = self.traffic.hosts[n].clone();
+        let found = self.look_up(&host);
+        // A name that is gone is remembered for a moment too.
         let ttl = Duration::from_secs(found.as_ref().map_or(5, |f| f.1));
         let until = match cache {
             Cache::True => Some(self.now + ttl),
             Cache::AtLeast => Some(self.now + ttl.max(self.options.min_ttl)),
             Cache::Forever => None,
         };
-        let address = found.map(|f| f.0);
-        self.traffic.cache.insert(
-            key,
-            Answer {
-                address: address.clone(),
-                until,
-            },
-        );
+        let address: Option<Arc<str>> = found.map(|f| f.0.into());
+        self.traffic.cache[n][cache as usize] = Some(Answer {
+            address: address.clone(),
+            until,
+            served: None,
+        });
         address
     }
 
     /// One round: everybody reads once, writers write once.
     pub fn traffic_tick(&mut self) {
-        let hosts = std::mem::take(&mut self.traffic.hosts);
-        for host in &hosts {
+        for n in 0..self.traffic.hosts.len() {
             for cache in [Cache::True, Cache::AtLeast, Cache::Forever] {
-                self.read(cache, host);
+                self.read(cache, n);
             }
         }
-        self.traffic.hosts = hosts;
         let writers = self.traffic.writers.clone();
         for (n, (set, host)) in writers.iter().enumerate() {
             self.write(n as u32 + 1, set, host.as_deref());
@@ -169,14 +175,30 @@ impl State {
         self.at(if calm { IDLE } else { BUSY }, Ev::Traffic);
     }
 
-    fn read(&mut self, cache: Cache, host: &str) {
-        let Some(address) = self.resolve_cached(cache, host) else {
+    fn read(&mut self, cache: Cache, n: usize) {
+        let version = self.routes_version();
+        if let Some(Answer {
+            until,
+            served: Some((side, seen)),
+            ..
+        }) = &self.traffic.cache[n][cache as usize]
+            && *seen == version
+            && until.is_none_or(|u| self.now < u)
+        {
+            self.traffic.reads[*side as usize] += 1;
+            return;
+        }
+        let host = self.traffic.hosts[n].clone();
+        let Some(address) = self.resolve_cached(cache, n) else {
             self.traffic.seen.failed_reads += 1;
             return self.violate(format!("a client could not resolve {host}"));
         };
-        match self.route(&address, host) {
+        match self.route(&address, &host) {
             Route::Served(side, _) => {
-                *self.traffic.seen.reads.entry(side.to_string()).or_default() += 1
+                self.traffic.reads[side as usize] += 1;
+                if let Some(a) = &mut self.traffic.cache[n][cache as usize] {
+                    a.served = Some((side, version));
+                }
             }
             wrong => {
                 self.traffic.seen.failed_reads += 1;
@@ -202,7 +224,10 @@ impl State {
     fn write(&mut self, client: u32, set: &str, host: Option<&str>) {
         let side = match host {
             Some(host) => {
-                let Some(address) = self.resolve_cached(Cache::True, host) else {
+                let Some(n) = self.traffic.hosts.iter().position(|h| h == host) else {
+                    return;
+                };
+                let Some(address) = self.resolve_cached(Cache::True, n) else {
                     return;
                 };
                 match self.route(&address, host) {
@@ -235,6 +260,16 @@ impl State {
                 }
             }
         }
+    }
+
+    /// What clients and writers saw so far.
+    pub fn seen(&self) -> Traffic {
+        let mut seen = self.traffic.seen.clone();
+        for side in [Side::Blue, Side::Green] {
+            seen.reads
+                .insert(side.to_string(), self.traffic.reads[side as usize]);
+        }
+        seen
     }
 
     /// Remembers a row that the company promised to keep.

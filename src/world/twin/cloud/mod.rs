@@ -33,6 +33,7 @@ pub(super) struct Thing {
     pub deleted: Option<Duration>,
 }
 
+#[derive(Clone)]
 pub(super) struct CloudState {
     pub inventory: Inventory,
     pub green: String,
@@ -103,6 +104,31 @@ impl CloudState {
             None => arn.clone(),
         }
     }
+    /// Whether pods of green may assume a role: it exists and trusts green's issuer, which the account knows. A role of
+    /// another account cannot be judged from here.
+    fn trusts_green(&self, arn: &str) -> bool {
+        if arn.split(':').nth(4).is_some_and(|a| a != self.account) {
+            return true;
+        }
+        let name = arn.rsplit('/').next().unwrap_or(arn);
+        let issuer = self.issuer(&self.green);
+        let known = self.things.contains_key(&format!("oidc-provider/{issuer}"))
+            || self.inventory.oidc_providers.contains(&issuer);
+        let trust = match self
+            .things
+            .get(&format!("role/{name}"))
+            .map(|t| &t.resource)
+        {
+            Some(Resource::Role { trust, .. }) => Some(trust),
+            _ => self
+                .inventory
+                .roles
+                .iter()
+                .find(|r| r.name == name)
+                .map(|r| &r.trust),
+        };
+        known && trust.is_some_and(|t| t.to_string().contains(&issuer))
+    }
     fn role_exists(&self, arn: &str) -> bool {
         let name = arn.rsplit('/').next().unwrap_or(arn);
         self.things.contains_key(&format!("role/{name}"))
@@ -165,6 +191,15 @@ impl State {
             .remedy("create an access entry for the caller"));
         }
         Ok(())
+    }
+
+    /// Why a pod of green cannot use the role of its service account; `None` when it can or has none.
+    pub fn identity_broken(&self, ns: &str, service_account: &str) -> Option<String> {
+        let account = self.green.get("", "ServiceAccount", ns, service_account)?;
+        let role = crate::object::annotation(account, "eks.amazonaws.com/role-arn")?;
+        (!self.cloud.trusts_green(role)).then(|| {
+            format!("service account {ns}/{service_account} on green cannot assume {role}")
+        })
     }
 
     fn status_of(&self, thing: &Thing) -> Status {

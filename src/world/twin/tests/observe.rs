@@ -58,7 +58,8 @@ async fn replicas_records_and_what_green_has_are_seen_by_name() {
         "{d:#?}"
     );
     assert!(
-        d.iter().any(|l| l.starts_with("cloud > clusters: ")),
+        d.iter()
+            .any(|l| l.starts_with("cloud > clusters > shop-green: absent ->")),
         "{d:#?}"
     );
     assert!(!d.iter().any(|l| l.contains("zones")), "{d:#?}");
@@ -78,5 +79,38 @@ async fn a_load_balancers_made_up_name_does_not_count_but_whose_it_is_does() {
     assert_eq!(
         orders["alias"]["name"],
         "<load balancer of blue service/orders/orders>"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_server_fills_in_does_not_count_and_what_a_person_chose_does() {
+    let (zones, sets) = args();
+    let plain = snapshot();
+    let mut filled = snapshot();
+    for o in &mut filled.blue.objects {
+        if o["kind"] == "Deployment" {
+            o["spec"]["progressDeadlineSeconds"] = json!(600);
+            o["spec"]["template"]["spec"]["dnsPolicy"] = json!("ClusterFirst");
+            o["spec"]["template"]["spec"]["containers"][0]["imagePullPolicy"] =
+                json!("IfNotPresent");
+            if o["metadata"]["name"] == "web" {
+                o["spec"]["strategy"] = json!({"type":"RollingUpdate","rollingUpdate":{"maxSurge":"25%","maxUnavailable":"25%"}});
+            }
+        }
+    }
+    let a = observable(&of(&plain).1, &zones, &sets).await.unwrap();
+    let b = observable(&of(&filled).1, &zones, &sets).await.unwrap();
+    assert_eq!(diff(&a, &b), Vec::<String>::new());
+    for o in &mut filled.blue.objects {
+        if o["metadata"]["name"] == "web" && o["kind"] == "Deployment" {
+            o["spec"]["template"]["spec"]["dnsPolicy"] = json!("Default");
+        }
+    }
+    let c = observable(&of(&filled).1, &zones, &sets).await.unwrap();
+    assert_eq!(
+        diff(&a, &c),
+        [
+            "blue > deployment/storefront/web > spec > template > spec > dnsPolicy: absent -> \"Default\""
+        ]
     );
 }

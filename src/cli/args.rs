@@ -1,0 +1,235 @@
+//! The command line as a tree: help, completions and man pages all come from here.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Moves production from a kops cluster to EKS, and can always move it back.
+#[derive(Parser, Debug)]
+#[command(
+    name = "crossfade",
+    version,
+    propagate_version = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    after_help = "A first migration:\n  crossfade init plans/shop --cluster shop.example.com ...\n  crossfade discover plans/shop\n  crossfade plan plans/shop\n  crossfade rehearse plans/shop --faults\n  crossfade review plans/shop --approve all\n  crossfade migrate plans/shop\n  crossfade rollback plans/shop      (any time before finalize)\n\nExit codes: 0 done or no changes, 2 changes planned, 3 blocked by findings, 4 stale or unapproved plan,\n5 stuck (needs a person), 6 interrupted but resumable, 64 usage, 65 bad input, 69 a server could not be reached, 70 bug."
+)]
+pub struct Cli {
+    /// Global flags.
+    #[command(flatten)]
+    pub global: Global,
+    /// Verb.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags that every verb knows.
+#[derive(Args, Clone, Debug)]
+pub struct Global {
+    /// Output format
+    #[arg(short = 'o', long = "output", value_enum, default_value_t = Format::Text, global = true)]
+    pub output: Format,
+    /// Plan folder, or the run folder in it (instead of the PLAN argument)
+    #[arg(long, value_name = "DIR", global = true)]
+    pub run: Option<PathBuf>,
+}
+
+/// Output format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// For programs; documented and stable.
+    Json,
+}
+
+/// Which plan folder.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Folder {
+    /// Plan folder; the only one in ./plans when absent
+    #[arg(value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+}
+
+/// Phases, as clap sees them.
+fn phase(name: &str) -> Result<crate::plan::model::Phase, String> {
+    crate::plan::model::Phase::parse(name).ok_or_else(|| {
+        let names: Vec<_> = crate::plan::model::Phase::ALL
+            .iter()
+            .map(|p| p.name())
+            .collect();
+        format!("phases are {}", names.join(", "))
+    })
+}
+
+/// Verbs.
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Make a plan from the snapshot and migration.yaml (exit 0 nothing to do, 2 changes, 3 blocked)
+    #[command(
+        after_help = "Example:\n  crossfade plan plans/shop\n  crossfade plan --snapshot snap/ --out plan.json -o json    (offline, init's defaults)"
+    )]
+    Plan(PlanArgs),
+    /// Show the staged plan phase by phase, and approve it
+    #[command(
+        after_help = "Example:\n  crossfade review plans/shop\n  crossfade review plans/shop --approve ttl\n  crossfade review plans/shop --approve all"
+    )]
+    Review(ReviewArgs),
+    /// Run the whole plan and its way back on a simulated twin of the snapshot
+    #[command(
+        after_help = "Example:\n  crossfade rehearse plans/shop\n  crossfade rehearse plans/shop --faults    (die and fail everywhere)"
+    )]
+    Rehearse(RehearseArgs),
+    /// Move production to green: every phase up to its gate; resumable, Ctrl-C is safe
+    #[command(
+        after_help = "Example:\n  crossfade migrate plans/shop\n  crossfade migrate plans/shop --to unpark    (stop before writes close)"
+    )]
+    Migrate(MigrateArgs),
+    /// Show where the run is, what it waits for, and what undo would do now
+    #[command(
+        after_help = "Example:\n  crossfade status plans/shop\n  crossfade status plans/shop -o json"
+    )]
+    Status(StatusArgs),
+    /// Walk back, from anywhere, to the end of any earlier phase or to the start
+    #[command(
+        after_help = "Example:\n  crossfade rollback plans/shop --dry-run\n  crossfade rollback plans/shop\n  crossfade rollback plans/shop --to unpark    (unpark stays, everything after it is undone)"
+    )]
+    Rollback(RollbackArgs),
+    /// Leave a stuck undo as it is, with a reason; then run rollback again
+    #[command(
+        after_help = "Example:\n  crossfade skip ttl/shop.test plans/shop --reason \"the DNS team changed this TTL on purpose\""
+    )]
+    Skip(SkipArgs),
+    /// Explain why an object, record, role or node group is changed, held or left alone
+    #[command(
+        after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain nodes-spot"
+    )]
+    Explain(ExplainArgs),
+    /// The only point of no return: original TTLs, sync, end of the way back
+    #[command(
+        after_help = "Example:\n  crossfade finalize plans/shop                           (asks for the cluster's name)\n  crossfade finalize plans/shop --confirm shop.test"
+    )]
+    Finalize(FinalizeArgs),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example:\n  crossfade completions bash > /etc/bash_completion.d/crossfade"
+    )]
+    Completions {
+        /// Shell
+        shell: clap_complete::Shell,
+    },
+    /// Write man pages into a folder
+    #[command(after_help = "Example:\n  crossfade man target/man && man -l target/man/crossfade.1")]
+    Man {
+        /// Folder
+        dir: PathBuf,
+    },
+}
+
+/// `plan`
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Snapshot folder instead of the plan folder's; works offline
+    #[arg(long, value_name = "DIR")]
+    pub snapshot: Option<PathBuf>,
+    /// Spec file; init's defaults when absent and --snapshot is given
+    #[arg(long, value_name = "FILE")]
+    pub spec: Option<PathBuf>,
+    /// Where to write the plan; PLAN/plan.json in a plan folder, nowhere with --snapshot
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// `review`
+#[derive(Args, Debug)]
+pub struct ReviewArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Approve a phase, or all; may be repeated
+    #[arg(long, value_name = "PHASE|all")]
+    pub approve: Vec<String>,
+}
+
+/// `rehearse`
+#[derive(Args, Debug)]
+pub struct RehearseArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Die at every journal record and fail calls, then resume or roll back; compare every end state
+    #[arg(long)]
+    pub faults: bool,
+    /// Print every step
+    #[arg(long, short)]
+    pub verbose: bool,
+}
+
+/// `migrate`
+#[derive(Args, Debug)]
+pub struct MigrateArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Last phase to run
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    pub to: Option<crate::plan::model::Phase>,
+}
+
+/// `status`
+#[derive(Args, Debug)]
+pub struct StatusArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+}
+
+/// `rollback`
+#[derive(Args, Debug)]
+pub struct RollbackArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Last phase that stays; all is undone when absent
+    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    pub to: Option<crate::plan::model::Phase>,
+    /// Only show what would be undone, and what that gives back
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `skip`
+#[derive(Args, Debug)]
+pub struct SkipArgs {
+    /// Step whose undo is stuck
+    pub step: String,
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Why; goes into the journal
+    #[arg(long)]
+    pub reason: String,
+}
+
+/// `explain`
+#[derive(Args, Debug)]
+pub struct ExplainArgs {
+    /// Object (kind/ns/name), host, role, node group, step, finding id, or a part of one
+    pub what: String,
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+}
+
+/// `finalize`
+#[derive(Args, Debug)]
+pub struct FinalizeArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Name of the kops cluster, instead of the question
+    #[arg(long, value_name = "CLUSTER")]
+    pub confirm: Option<String>,
+}

@@ -1,0 +1,170 @@
+//! `migrate`: every phase up to its gate, for real.
+
+use super::approvals::Approvals;
+use super::args::{Global, MigrateArgs};
+use super::folder::PlanFolder;
+use super::printer::Printer;
+use super::progress::Progress;
+use super::rooms;
+use crate::engine::{Engine, Options, Outcome};
+use crate::error::{Error, Result};
+use crate::journal::{Holder, Journal};
+use crate::plan::model::{Phase, Plan, Severity};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Runs the verb.
+pub fn run(args: &MigrateArgs, global: &Global, printer: &Printer) -> Result<u8> {
+    let folder = PlanFolder::resolve(&args.folder, global)?;
+    let plan = folder.load_plan()?;
+    blockers(&plan)?;
+    rooms::require_live_plan(&plan)?;
+    Approvals::load(&folder)?.require(&folder, &plan, &phases_to_run(&plan, args.to))?;
+    if let Some(aside) = folder.archive_clean_run(&plan.digest)? {
+        printer.note(format!(
+            "the journal of the earlier plan (all undone) is kept in {}",
+            aside.display()
+        ));
+    }
+    let outcome = with_engine(&folder, plan, "migrate", printer, async |engine| {
+        engine.forward(args.to).await
+    })?;
+    report(&outcome, &folder, printer);
+    Ok(outcome.exit_code())
+}
+
+/// Phases of the steps that a run up to `to` touches: also early steps of later phases that others need.
+fn phases_to_run(plan: &Plan, to: Option<Phase>) -> BTreeSet<Phase> {
+    crate::engine::steps_to(plan, to)
+        .into_iter()
+        .map(|s| s.phase)
+        .collect()
+}
+
+fn blockers(plan: &Plan) -> Result<()> {
+    match plan
+        .findings
+        .iter()
+        .find(|f| f.severity == Severity::Blocker)
+    {
+        None => Ok(()),
+        Some(f) => Err(Error::new(
+            crate::error::Kind::Blocked,
+            format!("a finding stands in the way: {} {}", f.id, f.message),
+        )
+        .at(&f.object)
+        .remedy(&f.remedy)),
+    }
+}
+
+/// Opens the journal, connects, and lets an engine run with signals and progress wired. Shared by the verbs that write.
+pub fn with_engine<T>(
+    folder: &PlanFolder,
+    plan: Plan,
+    verb: &str,
+    printer: &Printer,
+    go: impl AsyncFnOnce(&Engine) -> Result<T>,
+) -> Result<T> {
+    let run = folder.run();
+    let opened = Journal::open(&run, verb)?;
+    if let Some(notice) = &opened.notice {
+        printer.note(format!("notice: {notice}"));
+    }
+    let runtime = rooms::runtime()?;
+    let progress = Progress::start(printer, Some(&run));
+    let outcome = runtime.block_on(async {
+        let world = rooms::live(&plan.spec, &folder.root)?;
+        let engine = Engine::new(
+            world,
+            Arc::new(plan),
+            Arc::new(opened.journal),
+            rooms::registry(),
+            progress.events(),
+        )
+        .options(Options {
+            by: Holder::me(verb).who(),
+            ..Options::default()
+        });
+        rooms::stop_on_signals(engine.cancel(), *printer);
+        go(&engine).await
+    });
+    drop(progress);
+    outcome
+}
+
+/// What happened and what to do next.
+pub fn report(outcome: &Outcome, folder: &PlanFolder, printer: &Printer) {
+    let arg = folder.arg();
+    if printer.json() {
+        let mut value = json!(outcome);
+        value["event"] = json!("end");
+        value["exit_code"] = json!(outcome.exit_code());
+        return printer.line(value.to_string());
+    }
+    printer.line("");
+    match outcome {
+        Outcome::Migrated { changed, complete } => {
+            match (changed, complete) {
+                (false, true) => {
+                    printer.line("nothing to do: the migration is done; nothing was written")
+                }
+                (false, false) => {
+                    printer.line("nothing to do: these phases are done; nothing was written")
+                }
+                (true, true) => printer.line(printer.tint("green", "migrated: every step is done")),
+                (true, false) => printer.line(printer.tint("green", "done up to this phase")),
+            }
+            if *complete {
+                printer.line(format!("next: watch it; back at any time: crossfade rollback{arg}; for good: crossfade finalize{arg}"));
+            } else {
+                printer.line(format!(
+                    "next: on: crossfade migrate{arg}; back: crossfade rollback{arg}"
+                ));
+            }
+        }
+        Outcome::Restored { changed } => {
+            if *changed {
+                printer.line(printer.tint("green", "rolled back"));
+            } else {
+                printer.line("nothing to undo; nothing was written");
+            }
+            printer.line(format!("next: crossfade status{arg}"));
+        }
+        Outcome::Stopped {
+            step,
+            object,
+            why,
+            remedy,
+            ..
+        } => {
+            printer.note(format!("error: step {step} cannot go on: {why}"));
+            if !object.is_empty() {
+                printer.note(format!("  where: {object}"));
+            }
+            let remedy = if remedy.is_empty() {
+                String::new()
+            } else {
+                format!("{remedy}; then ")
+            };
+            printer.note(format!(
+                "  next:  {remedy}run the same command again (done steps stay done), or go back: crossfade rollback{arg}"
+            ));
+        }
+        Outcome::Interrupted => {
+            printer.line("stopped at a safe point; everything that happened is in the journal");
+            printer.line(format!(
+                "next: on: run the same command again; back: crossfade rollback{arg}"
+            ));
+        }
+        Outcome::Stuck { step, stuck } => {
+            printer.note(format!("error: the undo of step {step} needs a person"));
+            printer.note(format!("  where:    {}", stuck.object));
+            printer.note(format!("  expected: {}", stuck.expected));
+            printer.note(format!("  found:    {}", stuck.found));
+            for way in &stuck.ways {
+                printer.note(format!("  next:     {way}"));
+            }
+        }
+    }
+}

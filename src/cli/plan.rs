@@ -1,0 +1,214 @@
+//! `plan`: snapshot and migration.yaml in, plan.json out.
+
+use super::args::{Global, PlanArgs};
+use super::exit;
+use super::folder::PlanFolder;
+use super::printer::{Printer, range};
+use super::rooms;
+use crate::error::{Error, Kind, Result};
+use crate::plan::model::{Fate, Phase, Plan, Severity};
+use std::collections::BTreeMap;
+
+/// Runs the verb.
+pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
+    let (plan, out, done, arg) = if let Some(dir) = &args.snapshot {
+        if args.folder.plan.is_some() {
+            return Err(
+                Error::new(Kind::Usage, "both a plan folder and --snapshot are given")
+                    .remedy("--snapshot (with --spec and --out) works without a plan folder"),
+            );
+        }
+        let snapshot = crate::snapshot::store::read(dir)?;
+        let spec = match &args.spec {
+            Some(file) => crate::spec::load(file)?,
+            None => crate::spec::defaults_for(&snapshot),
+        };
+        (
+            crate::plan::plan(&spec, &snapshot),
+            args.out.clone(),
+            false,
+            String::new(),
+        )
+    } else {
+        let folder = PlanFolder::resolve(&args.folder, global)?;
+        if args.spec.is_some() {
+            return Err(Error::new(Kind::Usage, "--spec needs --snapshot")
+                .remedy("a plan folder has its own migration.yaml"));
+        }
+        let (spec, snapshot) = rooms::spec_and_snapshot(&folder)?;
+        let plan = crate::plan::plan(&spec, &snapshot);
+        let done = guard_run(&folder, &plan)?;
+        let arg = folder.arg();
+        (
+            plan,
+            Some(args.out.clone().unwrap_or_else(|| folder.plan())),
+            done,
+            arg,
+        )
+    };
+    if let Some(out) = &out {
+        crate::plan::store(out, &plan)?;
+    }
+    if printer.json() {
+        printer.document(&to_value(&plan)?);
+    } else {
+        summary(&plan, printer);
+        if let Some(out) = &out {
+            printer.line(format!("\nwritten to {}", out.display()));
+        }
+    }
+    let blocked = plan
+        .findings
+        .iter()
+        .any(|f| f.severity == Severity::Blocker);
+    if blocked {
+        printer.text("next: remove the blockers above, then plan again");
+        return Ok(exit::BLOCKED);
+    }
+    if done || plan.steps.is_empty() {
+        printer.text("nothing to do: this plan is carried out");
+        return Ok(exit::DONE);
+    }
+    printer.text(format!(
+        "next: crossfade rehearse{arg}, then crossfade review{arg}"
+    ));
+    Ok(exit::CHANGES)
+}
+
+/// A plan as JSON.
+pub fn to_value(plan: &Plan) -> Result<serde_json::Value> {
+    serde_json::to_value(plan).map_err(|e| Error::new(Kind::Bug, e.to_string()))
+}
+
+/// The plan of a run that left something in the world must stay: its undo is in there. Answers whether the run carried out exactly this plan.
+fn guard_run(folder: &PlanFolder, plan: &Plan) -> Result<bool> {
+    let (_, state) = folder.read_journal()?;
+    match &state.run {
+        Some(run) if run.plan_digest == plan.digest => Ok(state.done),
+        Some(run) if !state.is_clean() => Err(Error::new(
+            Kind::StalePlan,
+            format!(
+                "run {} of another plan is in the world; a new plan would take away its way back",
+                run.run
+            ),
+        )
+        .at(folder.plan().display().to_string())
+        .remedy(format!(
+            "go on with it (crossfade migrate{0}) or go back (crossfade rollback{0}), or write the new plan elsewhere with --out",
+            folder.arg()
+        ))),
+        _ => Ok(false),
+    }
+}
+
+/// The first look at a plan.
+pub fn summary(plan: &Plan, printer: &Printer) {
+    let t = &plan.target;
+    printer.line(printer.bold(&format!(
+        "{}: {} (kops) -> {} (EKS {}, {})",
+        plan.spec.name, plan.spec.blue.cluster, t.cluster.name, t.cluster.version, t.cluster.region
+    )));
+    printer.line(format!("digest {}", plan.digest));
+    for group in &t.node_groups {
+        printer.line(format!(
+            "  node group {:<20} {} {} {}..{} (now {}), {} GiB {}, from {}",
+            group.name,
+            group.capacity_type,
+            group.instance_types.join("|"),
+            group.min,
+            group.max,
+            group.desired,
+            group.disk_gib,
+            group.disk_type,
+            group.instance_group
+        ));
+    }
+    let names = |n: usize, one: &str| format!("{n} {one}{}", if n == 1 { "" } else { "s" });
+    printer.line(format!(
+        "  {}, {}, {} to hand over",
+        names(t.roles.len(), "role"),
+        names(t.addons.len(), "add-on"),
+        names(plan.names.len(), "name")
+    ));
+    findings(plan, printer);
+    printer.line("");
+    printer.line(printer.bold("Objects of blue"));
+    let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
+    for v in &plan.verdicts {
+        *fates.entry(v.verdict).or_default() += 1;
+    }
+    for (fate, n) in fates {
+        printer.line(format!("  {:<8} {n}", fate_name(fate)));
+    }
+    printer.line("");
+    printer.line(printer.bold("Steps"));
+    for phase in Phase::ALL {
+        let steps = plan.steps.iter().filter(|s| s.phase == phase);
+        let n = steps.clone().count();
+        if n > 0 {
+            let longest = steps.map(|s| s.expect_s[1]).max().unwrap_or(0);
+            printer.line(format!(
+                "  {:<10} {:<9} longest up to {}",
+                phase.name(),
+                names(n, "step"),
+                super::printer::seconds(f64::from(longest))
+            ));
+        }
+    }
+    timeline(plan, printer);
+}
+
+/// `copied`, ...
+pub fn fate_name(fate: Fate) -> &'static str {
+    match fate {
+        Fate::Copied => "copied",
+        Fate::Changed => "changed",
+        Fate::Held => "held",
+        Fate::Skipped => "skipped",
+        Fate::Refused => "refused",
+    }
+}
+
+/// Time estimates.
+pub fn timeline(plan: &Plan, printer: &Printer) {
+    let t = &plan.timeline;
+    printer.line("");
+    printer.line(printer.bold("Time"));
+    printer.line(format!("  whole run      {}", range(t.total_s)));
+    printer.line(format!("  writes closed  {}", range(t.write_closed_s)));
+    if !t.critical_path.is_empty() {
+        printer.line(format!("  longest chain  {}", t.critical_path.join(" > ")));
+    }
+    for source in &t.sources {
+        printer.line(printer.tint("dim", &format!("  from {source}")));
+    }
+}
+
+/// Findings, worst first.
+pub fn findings(plan: &Plan, printer: &Printer) {
+    let mut findings: Vec<_> = plan.findings.iter().collect();
+    findings.sort_by_key(|f| f.severity);
+    printer.line("");
+    printer.line(printer.bold("Findings"));
+    if findings.is_empty() {
+        printer.line("  none");
+    }
+    for f in findings {
+        let (word, tint) = match f.severity {
+            Severity::Blocker => ("blocker", "red"),
+            Severity::Warning => ("warning", "yellow"),
+            Severity::Info => ("info", "dim"),
+            Severity::NotChecked => ("not checked", "yellow"),
+        };
+        printer.line(format!(
+            "  {} {} {}: {}",
+            printer.tint(tint, word),
+            f.id,
+            f.object,
+            f.message
+        ));
+        if f.severity != Severity::Info && !f.remedy.is_empty() {
+            printer.line(format!("      next: {} ({})", f.remedy, f.source));
+        }
+    }
+}

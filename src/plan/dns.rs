@@ -1,0 +1,267 @@
+//! Names to hand over, and who writes DNS on blue (externaldns.md 8, rules 1, 3, 4, 5).
+
+use super::model::{Finding, Name, Severity};
+use crate::edns::{self, Config};
+use crate::object::{ObjectId, annotation, digest};
+use crate::snapshot::model::Snapshot;
+use crate::spec::model::Spec;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the planner knows about DNS.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    /// Names to hand over, sorted by wave and host.
+    pub names: Vec<Name>,
+    /// Blue's ExternalDNS instances by object.
+    pub instances: Vec<(String, Config)>,
+    /// Zone ids by name without final dot, for zones that are touched.
+    pub zones: BTreeMap<String, String>,
+    /// Hashes of record sets that will be touched.
+    pub basis: BTreeMap<String, String>,
+    /// Findings.
+    pub findings: Vec<Finding>,
+}
+
+impl Names {
+    /// Objects with a name whose TTL is lowered.
+    pub fn lowered(&self, low_ttl: u32) -> BTreeSet<String> {
+        self.names
+            .iter()
+            .filter(|n| n.ttl.is_some_and(|t| t > low_ttl))
+            .map(|n| n.object.clone())
+            .collect()
+    }
+}
+
+fn finding(id: &str, severity: Severity, object: &str, message: String, remedy: &str) -> Finding {
+    Finding {
+        id: id.into(),
+        severity,
+        object: object.into(),
+        message,
+        remedy: remedy.into(),
+        source: format!("checks.md {id}"),
+    }
+}
+
+/// ExternalDNS instances among blue's workloads.
+fn instances(snapshot: &Snapshot, findings: &mut Vec<Finding>) -> Vec<(String, Config)> {
+    let mut out = vec![];
+    for o in &snapshot.blue.objects {
+        let Some(id) = ObjectId::of(o) else { continue };
+        let child = o
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array)
+            .is_some_and(|a| !a.is_empty());
+        if child
+            || !matches!(
+                id.kind.as_str(),
+                "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Pod"
+            )
+        {
+            continue;
+        }
+        match Config::of_workload(o) {
+            Some(Ok(c)) => out.push((id.to_string(), c)),
+            Some(Err(e)) => findings.push(finding(
+                "DNS-05",
+                Severity::Blocker,
+                &id.to_string(),
+                e.message,
+                "Give the image a version tag and correct its arguments: ownership cannot be told otherwise.",
+            )),
+            None => {}
+        }
+    }
+    out.sort_by(|a, b| a.0.cmp(&b.0));
+    out
+}
+
+/// Classifies every record of the zones and picks those that move.
+pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
+    let mut n = Names::default();
+    n.instances = instances(snapshot, &mut n.findings);
+    if n.instances.is_empty() {
+        return n;
+    }
+    let objects: BTreeMap<String, &Value> = snapshot
+        .blue
+        .objects
+        .iter()
+        .filter_map(|o| Some((ObjectId::of(o)?.to_string(), o)))
+        .collect();
+    let wanted_zone = |name: &str| {
+        spec.dns.zones.is_empty()
+            || spec
+                .dns
+                .zones
+                .iter()
+                .any(|z| z.trim_end_matches('.') == name)
+    };
+    for zone_name in &spec.dns.zones {
+        let bare = zone_name.trim_end_matches('.');
+        if !snapshot
+            .zones
+            .iter()
+            .any(|z| z.zone.name.trim_end_matches('.') == bare)
+        {
+            n.findings.push(finding(
+                "ID-03",
+                Severity::NotChecked,
+                &format!("zone/{bare}"),
+                "the zone was not read: its records are unknown".into(),
+                "Run discover with access to Route 53, or give the zone's listing.",
+            ));
+        }
+    }
+    let mut taken: BTreeSet<(String, String)> = BTreeSet::new();
+    for zr in &snapshot.zones {
+        let zone_name = zr.zone.name.trim_end_matches('.').to_string();
+        if !wanted_zone(&zone_name) {
+            continue;
+        }
+        for (instance, config) in &n.instances {
+            if !config.sees_zone(&zr.zone) {
+                continue;
+            }
+            if config.registry != "txt" {
+                n.findings.push(finding(
+                    "DNS-01",
+                    Severity::Blocker,
+                    instance,
+                    format!(
+                        "registry {} keeps no ownership in the zone that could be handed over",
+                        config.registry
+                    ),
+                    "Move blue's ExternalDNS to --registry=txt first.",
+                ));
+                continue;
+            }
+            let wants: Vec<Value> = snapshot.blue.objects.clone();
+            let wanted: BTreeMap<String, String> = edns::desired(&wants, config)
+                .into_iter()
+                .map(|e| (e.name, e.resource))
+                .collect();
+            for (o, r) in edns::ownership(&zr.records, config)
+                .into_iter()
+                .zip(zr.records.iter().filter(|r| !is_registry(r)))
+            {
+                let host = o.key.name.trim_end_matches('.').to_string();
+                let record = o.key.to_string();
+                if !matches!(o.key.rtype.as_str(), "A" | "AAAA" | "CNAME") {
+                    continue;
+                }
+                let ours = o.owner.as_deref() == Some(config.owner.as_str());
+                if !ours {
+                    if let Some(object) = wanted.get(&host) {
+                        let owner = o.owner.clone().unwrap_or_else(|| "nobody".into());
+                        n.findings.push(finding(
+                            "DNS-02",
+                            Severity::Blocker,
+                            &record,
+                            format!("{object} wants this name, but its record belongs to {owner}"),
+                            "Adopt it on blue first, or remove the host from the object.",
+                        ));
+                    }
+                    continue;
+                }
+                let resource = o.resource.clone().unwrap_or_default();
+                let Some(object) = objects.get(&resource).copied() else {
+                    n.findings.push(finding(
+                        "DNS-02",
+                        Severity::Warning,
+                        &record,
+                        format!("owned by blue for {resource}, which blue does not have: the name stays where it is"),
+                        "Let blue's ExternalDNS clean it up, or delete it by hand.",
+                    ));
+                    continue;
+                };
+                if o.key.set_identifier.is_some() {
+                    n.findings.push(finding(
+                        "DNS-06",
+                        Severity::Blocker,
+                        &record,
+                        "a routed record (weight, region, ...): handing it over is not supported yet".into(),
+                        "Make it a simple record before the migration.",
+                    ));
+                    continue;
+                }
+                if o.key.rtype == "AAAA" {
+                    n.findings.push(finding(
+                        "DNS-06",
+                        Severity::Blocker,
+                        &record,
+                        "green manages no AAAA records, this one would stay on blue".into(),
+                        "Exclude AAAA on blue and let its record go before the migration.",
+                    ));
+                    continue;
+                }
+                if !taken.insert((zr.zone.id.clone(), host.clone())) {
+                    continue;
+                }
+                for key in std::iter::once(&o.key).chain(&o.txt) {
+                    if let Some(set) = zr.records.iter().find(|x| x.key() == *key) {
+                        n.basis.insert(key.to_string(), digest(&json!(set)));
+                    }
+                }
+                n.zones.insert(zone_name.clone(), zr.zone.id.clone());
+                let annotated =
+                    annotation(object, &format!("{}ttl", config.annotation_prefix)).is_some();
+                n.names.push(Name {
+                    host,
+                    zone_id: zr.zone.id.clone(),
+                    rtype: o.key.rtype.clone(),
+                    object: resource,
+                    ttl: if r.alias.is_some() { None } else { r.ttl },
+                    ttl_annotation: annotated && r.alias.is_none(),
+                    wave: 0,
+                    txt: o.txt.iter().map(|k| k.name.clone()).collect(),
+                });
+            }
+        }
+    }
+    waves(spec, &mut n);
+    n
+}
+
+fn is_registry(r: &crate::world::dns::RecordSet) -> bool {
+    r.rtype == "TXT"
+        && r.values
+            .first()
+            .is_some_and(|v| edns::Heritage::parse(v).is_some())
+}
+
+/// The canary alone first, then waves of the declared size, hosts in order.
+fn waves(spec: &Spec, n: &mut Names) {
+    n.names
+        .sort_by(|a, b| (&a.host, &a.zone_id).cmp(&(&b.host, &b.zone_id)));
+    let canary = spec
+        .dns
+        .canary
+        .as_deref()
+        .map(|c| c.trim_end_matches('.').to_lowercase());
+    if let Some(c) = &canary
+        && !n.names.iter().any(|x| x.host == *c)
+    {
+        n.findings.push(finding(
+            "DNS-04",
+            Severity::Blocker,
+            &format!("host/{c}"),
+            "the canary is not among the names that blue owns".into(),
+            "Name a host under dns.canary that the plan hands over.",
+        ));
+    }
+    let first = u32::from(canary.is_some());
+    let mut index: u32 = 0;
+    for name in &mut n.names {
+        if canary.as_deref() == Some(name.host.as_str()) {
+            name.wave = 0;
+            continue;
+        }
+        name.wave = first + index.checked_div(spec.dns.wave_size).unwrap_or(0);
+        index += 1;
+    }
+    n.names
+        .sort_by(|a, b| (a.wave, &a.host, &a.zone_id).cmp(&(b.wave, &b.host, &b.zone_id)));
+}

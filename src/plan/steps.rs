@@ -1,0 +1,754 @@
+//! Steps with their edges: the order of eks.md 0.4, replay.md 3 and the cutover of externaldns.md 8.
+
+use super::dns::Names;
+use super::generated;
+use super::model::{Phase, Promise, StepSpec, Target, Verdict};
+use super::resources;
+use crate::object::ObjectId;
+use crate::rewrite::Context;
+use crate::snapshot::model::Snapshot;
+use crate::spec::model::{DataMode, Spec};
+use crate::world::cloud::Resource;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+/// Waves of the replay in order (replay.md 3) with the kinds they hold. Everything else that is not built in goes to `custom`.
+const WAVES: &[(&str, &[&str])] = &[
+    ("crds", &["CustomResourceDefinition"]),
+    ("namespaces", &["Namespace"]),
+    (
+        "classes",
+        &[
+            "StorageClass",
+            "PriorityClass",
+            "RuntimeClass",
+            "IngressClass",
+            "VolumeSnapshotClass",
+            "CSIDriver",
+            "FlowSchema",
+            "PriorityLevelConfiguration",
+        ],
+    ),
+    ("accounts", &["ServiceAccount"]),
+    (
+        "rbac",
+        &["ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"],
+    ),
+    ("config", &["Secret", "ConfigMap"]),
+    ("limits", &["LimitRange"]),
+    ("volumes", &["PersistentVolume", "PersistentVolumeClaim"]),
+    ("services", &["Service", "Endpoints", "EndpointSlice"]),
+    ("network", &["NetworkPolicy"]),
+    ("custom", &[]),
+    (
+        "workloads",
+        &[
+            "StatefulSet",
+            "Deployment",
+            "DaemonSet",
+            "ReplicaSet",
+            "Pod",
+            "PodTemplate",
+            "ReplicationController",
+        ],
+    ),
+    ("jobs", &["CronJob", "Job"]),
+    (
+        "policies",
+        &[
+            "PodDisruptionBudget",
+            "HorizontalPodAutoscaler",
+            "ResourceQuota",
+        ],
+    ),
+    (
+        "ingress",
+        &["Ingress", "Gateway", "HTTPRoute", "DNSEndpoint"],
+    ),
+];
+/// Created after their backends run (rules 3.17, 63, 64).
+const LAST: &[&str] = &[
+    "APIService",
+    "ValidatingWebhookConfiguration",
+    "MutatingWebhookConfiguration",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
+
+/// What the steps are made from.
+pub(super) struct Input<'a> {
+    pub spec: &'a Spec,
+    pub snapshot: &'a Snapshot,
+    pub target: &'a Target,
+    pub names: &'a Names,
+    pub verdicts: &'a [Verdict],
+    pub generated: &'a [Value],
+    pub cx: &'a Context,
+}
+
+struct Builder {
+    steps: Vec<StepSpec>,
+}
+
+impl Builder {
+    #[allow(clippy::too_many_arguments)]
+    fn add(
+        &mut self,
+        id: &str,
+        phase: Phase,
+        kind: &str,
+        needs: &[String],
+        promise: Promise,
+        summary: String,
+        params: Value,
+        expect_s: [u32; 2],
+    ) -> String {
+        let mut needs: Vec<String> = needs.to_vec();
+        needs.sort();
+        needs.dedup();
+        self.steps.push(StepSpec {
+            id: id.into(),
+            phase,
+            kind: kind.into(),
+            needs,
+            promise,
+            summary,
+            params,
+            expect_s,
+        });
+        id.into()
+    }
+}
+
+fn wave_of(kind: &str) -> Option<&'static str> {
+    if LAST.contains(&kind) {
+        return None;
+    }
+    Some(
+        WAVES
+            .iter()
+            .find(|(_, kinds)| kinds.contains(&kind))
+            .map_or("custom", |(w, _)| w),
+    )
+}
+
+/// All steps, not yet sorted.
+pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
+    let mut b = Builder { steps: vec![] };
+    let pins = b.add(
+        "preflight/pins",
+        Phase::Preflight,
+        "pins",
+        &[],
+        Promise::None("reads only".into()),
+        "prove account, region, clusters and zones against the plan".into(),
+        json!({}),
+        [1, 20],
+    );
+    let ttl_wait = ttl(i, &mut b, &pins);
+    let (provisioned, nodes) = provision(i, &mut b, &pins);
+    let replayed = replay(i, &mut b, &provisioned);
+    let streams = streams(i, &mut b, &pins);
+    let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams);
+    let mut gate = proven.clone();
+    gate.extend(ttl_wait);
+    let frozen = freeze(i, &mut b, &gate);
+    let closed = data(i, &mut b, &gate, &frozen, &streams);
+    let moved = cutover(i, &mut b, &closed);
+    open(i, &mut b, &moved);
+    b.steps
+}
+
+fn ttl(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+    let low = i.spec.dns.low_ttl;
+    let mut by_zone: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();
+    for n in &i.names.names {
+        if let Some(t) = n.ttl.filter(|t| *t > low) {
+            by_zone.entry(&n.zone_id).or_default().push((&n.host, t));
+        }
+    }
+    let mut waits = vec![];
+    for (zone, names) in by_zone {
+        let label = i
+            .names
+            .zones
+            .iter()
+            .find(|(_, id)| *id == zone)
+            .map_or(zone, |(n, _)| n);
+        let hosts: Vec<&str> = names.iter().map(|(h, _)| *h).collect();
+        let old = names.iter().map(|(_, t)| *t).max().unwrap_or(0);
+        let id = b.add(
+            &format!("ttl/lower/{label}"),
+            Phase::Ttl,
+            "dns.ttl",
+            std::slice::from_ref(pins),
+            Promise::Exact,
+            format!(
+                "lower the TTL of {} to {low} s",
+                people(hosts.len(), "name")
+            ),
+            json!({"zone_id": zone, "names": hosts, "low_ttl": low}),
+            [1, 90],
+        );
+        waits.push(b.add(
+            &format!("ttl/wait/{label}"),
+            Phase::Ttl,
+            "dns.ttl-wait",
+            std::slice::from_ref(&id),
+            Promise::None("waits only".into()),
+            format!("wait until no cache can hold the old TTL ({old} s) any more"),
+            json!({"ttl_step": id}),
+            [old, old + 60],
+        ));
+    }
+    waits
+}
+
+/// Expected seconds of a cloud resource (eks.md 1.8: cluster 13 to 17 minutes whole, budgets 30/45/15).
+fn expected(r: &Resource) -> [u32; 2] {
+    match r {
+        Resource::Cluster { .. } => [480, 1200],
+        Resource::NodeGroup { .. } => [120, 300],
+        Resource::Addon { .. } => [20, 180],
+        Resource::Role { .. } | Resource::TrustStatement { .. } => [5, 30],
+        _ => [1, 15],
+    }
+}
+
+fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<String>) {
+    let all = resources::all(i.target, i.spec, i.snapshot, i.cx, i.names);
+    let step_id = |r: &str| format!("provision/{r}");
+    let mut ids = vec![];
+    let mut groups = vec![];
+    let mut group_steps = vec![];
+    for n in all {
+        let rid = n.resource.id();
+        let mut needs: Vec<String> = n.needs.iter().map(|x| step_id(x)).collect();
+        needs.push(pins.clone());
+        let promise = match &n.resource {
+            Resource::TrustStatement { .. }
+            | Resource::SecurityGroupRule { .. }
+            | Resource::Tag { .. } => Promise::Exact,
+            Resource::NodeGroup { .. } | Resource::Cluster { .. } => Promise::Compensating(
+                "deleted again; time and money are spent, and its logs stay".into(),
+            ),
+            _ => Promise::Exact,
+        };
+        let summary = match &n.resource {
+            Resource::Role { name, .. } => format!("create role {name}"),
+            Resource::Cluster { name, version, .. } => {
+                format!("create EKS cluster {name} ({version})")
+            }
+            Resource::OidcProvider { .. } => "register green's token issuer with IAM".into(),
+            Resource::Addon { name, .. } => format!("install add-on {name}"),
+            Resource::AccessEntry { principal, .. } => format!(
+                "let {} into green",
+                if principal == "${caller}" {
+                    "the caller"
+                } else {
+                    principal
+                }
+            ),
+            Resource::NodeGroup {
+                name,
+                min,
+                max,
+                capacity_type,
+                ..
+            } => format!("create node group {name} ({capacity_type}, {min} to {max})"),
+            Resource::SecurityGroupRule { group, .. } => {
+                format!("let green's nodes into security group {group} as blue's are")
+            }
+            Resource::Tag { resource, .. } => format!("mark {resource} as shared with green"),
+            Resource::TrustStatement { role, .. } => {
+                format!("let a service account of green assume {role}")
+            }
+        };
+        let id = b.add(
+            &step_id(&rid),
+            Phase::Provision,
+            "cloud.ensure",
+            &needs,
+            promise,
+            summary,
+            json!({"resource": n.resource}),
+            expected(&n.resource),
+        );
+        if let Resource::NodeGroup { name, desired, .. } = &n.resource {
+            groups.push(json!({"name": name, "count": desired}));
+            group_steps.push(id.clone());
+        }
+        ids.push(id);
+    }
+    let mut nodes = vec![];
+    if !groups.is_empty() {
+        nodes.push(b.add(
+            "provision/nodes-ready",
+            Phase::Provision,
+            "nodes.ready",
+            &group_steps,
+            Promise::None("waits only".into()),
+            "wait for green's nodes to be ready".into(),
+            json!({"node_groups": groups}),
+            [30, 240],
+        ));
+    }
+    (ids, nodes)
+}
+
+fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
+    let mut objects: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for v in i.verdicts.iter().filter(|v| v.target.is_some()) {
+        let kind = v
+            .target
+            .as_ref()
+            .and_then(|t| t["kind"].as_str())
+            .unwrap_or("");
+        if let Some(w) = wave_of(kind) {
+            objects.entry(w).or_default().push(&v.object);
+        }
+    }
+    let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+    for (n, g) in i.generated.iter().enumerate() {
+        if let Some(w) = wave_of(g["kind"].as_str().unwrap_or("")) {
+            generated.entry(w).or_default().push(n);
+        }
+    }
+    // Objects need the API and the caller's way in, not the nodes.
+    let mut before: Vec<String> = provisioned
+        .iter()
+        .filter(|p| p.starts_with("provision/cluster/") || p.starts_with("provision/access-entry/"))
+        .cloned()
+        .collect();
+    let mut done = vec![];
+    for (wave, _) in WAVES {
+        let o = objects.remove(wave).unwrap_or_default();
+        let g = generated.remove(wave).unwrap_or_default();
+        let count = o.len() + g.len();
+        if count == 0 {
+            continue;
+        }
+        let id = b.add(
+            &format!("replay/{wave}"),
+            Phase::Replay,
+            "replay.wave",
+            &before,
+            Promise::Exact,
+            format!("create {} on green ({wave})", people(count, "object")),
+            json!({"wave": wave, "objects": o, "generated": g}),
+            [1, 10 + count as u32 / 5],
+        );
+        before = vec![id.clone()];
+        done.push(id);
+    }
+    done
+}
+
+fn sets(i: &Input) -> Vec<String> {
+    i.spec
+        .data
+        .iter()
+        .filter(|d| d.mode != DataMode::Shared)
+        .map(|d| d.name.clone())
+        .collect()
+}
+
+fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+    sets(i)
+        .into_iter()
+        .map(|s| {
+            b.add(
+                &format!("data/stream/{s}"),
+                Phase::Data,
+                "data.stream",
+                std::slice::from_ref(pins),
+                Promise::Exact,
+                format!(
+                    "copy data set {s} to green and keep it in step; green stays closed for writes"
+                ),
+                json!({"set": s}),
+                [10, 3600],
+            )
+        })
+        .collect()
+}
+
+fn woken<'a>(i: &'a Input, phase: &str) -> Vec<(&'a str, &'a str)> {
+    i.verdicts
+        .iter()
+        .filter(|v| v.park.as_ref().is_some_and(|p| p.wakes == phase))
+        .map(|v| {
+            let kind = v
+                .target
+                .as_ref()
+                .and_then(|t| t["kind"].as_str())
+                .unwrap_or("");
+            (v.object.as_str(), kind)
+        })
+        .collect()
+}
+
+fn unpark(
+    i: &Input,
+    b: &mut Builder,
+    replayed: &[String],
+    nodes: &[String],
+    streams: &[String],
+) -> Vec<String> {
+    let mut needs: Vec<String> = replayed
+        .iter()
+        .chain(nodes)
+        .chain(streams)
+        .cloned()
+        .collect();
+    needs.extend(
+        b.steps
+            .iter()
+            .filter(|s| s.phase == Phase::Provision)
+            .map(|s| s.id.clone()),
+    );
+    let objects: Vec<&str> = woken(i, "unpark").into_iter().map(|(o, _)| o).collect();
+    let mut last = needs.clone();
+    if !objects.is_empty() {
+        last = vec![b.add(
+            "unpark/workloads",
+            Phase::Unpark,
+            "unpark",
+            &needs,
+            Promise::Exact,
+            format!(
+                "bring {} to live size on green",
+                people(objects.len(), "workload")
+            ),
+            json!({"objects": objects}),
+            [10, 300],
+        )];
+    }
+    let hooks: Vec<&str> = i
+        .verdicts
+        .iter()
+        .filter(|v| {
+            v.target
+                .as_ref()
+                .and_then(|t| t["kind"].as_str())
+                .is_some_and(|k| LAST.contains(&k))
+        })
+        .map(|v| v.object.as_str())
+        .collect();
+    if !hooks.is_empty() {
+        last = vec![b.add(
+            "unpark/webhooks",
+            Phase::Unpark,
+            "replay.wave",
+            &last,
+            Promise::Exact,
+            format!(
+                "create {} whose backends run now",
+                people(hooks.len(), "webhook or aggregated API")
+            ),
+            json!({"wave": "webhooks", "objects": hooks, "generated": []}),
+            [1, 20],
+        )];
+    }
+    let hosts: Vec<Value> = i
+        .names
+        .names
+        .iter()
+        .filter(|n| !i.spec.probes.skip.contains(&n.host) && !n.host.starts_with("*."))
+        .map(|n| json!({"host": n.host, "object": n.object}))
+        .collect();
+    if !hosts.is_empty() {
+        last = vec![b.add(
+            "unpark/probe",
+            Phase::Unpark,
+            "probe.hosts",
+            &last,
+            Promise::None("reads only".into()),
+            format!(
+                "ask {} through green's load balancers and compare with blue",
+                people(hosts.len(), "host")
+            ),
+            json!({"hosts": hosts}),
+            [2, 300],
+        )];
+    }
+    last
+}
+
+fn freeze(i: &Input, b: &mut Builder, gate: &[String]) -> Vec<String> {
+    let mut out = vec![];
+    let held = woken(i, "open");
+    let cron: Vec<&str> = held
+        .iter()
+        .filter(|(_, k)| *k == "CronJob")
+        .map(|(o, _)| *o)
+        .collect();
+    if !cron.is_empty() {
+        out.push(b.add(
+            "freeze/cron",
+            Phase::Freeze,
+            "freeze.cron",
+            gate,
+            Promise::Exact,
+            format!(
+                "suspend {} on blue and let running jobs end",
+                people(cron.len(), "cron job")
+            ),
+            json!({"objects": cron}),
+            [1, 600],
+        ));
+    }
+    let single: Vec<&str> = held
+        .iter()
+        .filter(|(_, k)| !matches!(*k, "CronJob" | "Job"))
+        .map(|(o, _)| *o)
+        .collect();
+    if !single.is_empty() {
+        out.push(b.add(
+            "freeze/singletons",
+            Phase::Freeze,
+            "freeze.singletons",
+            gate,
+            Promise::Exact,
+            format!(
+                "stop {} on blue of which never two may run",
+                people(single.len(), "workload")
+            ),
+            json!({"objects": single}),
+            [2, 120],
+        ));
+    }
+    out
+}
+
+fn data(
+    i: &Input,
+    b: &mut Builder,
+    gate: &[String],
+    frozen: &[String],
+    streams: &[String],
+) -> Vec<String> {
+    let sets = sets(i);
+    let mut before: Vec<String> = frozen.iter().chain(gate).cloned().collect();
+    if sets.is_empty() {
+        return before;
+    }
+    before.extend(streams.iter().cloned());
+    let fence = b.add(
+        "freeze/fence",
+        Phase::Freeze,
+        "fence.close",
+        &before,
+        Promise::Exact,
+        format!(
+            "close blue for writes ({}), proven by a write that must fail",
+            sets.join(", ")
+        ),
+        json!({"sets": sets}),
+        [1, 15],
+    );
+    sets.iter()
+        .map(|s| {
+            b.add(
+                &format!("data/switch/{s}"),
+                Phase::Data,
+                "data.switch",
+                &[fence.clone(), format!("data/stream/{s}")],
+                Promise::Exact,
+                format!("drain and compare data set {s}, then turn its stream round"),
+                json!({"set": s}),
+                [2, 60],
+            )
+        })
+        .collect()
+}
+
+fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
+    if i.names.names.is_empty() {
+        return before.to_vec();
+    }
+    let mut stops = vec![];
+    for (object, config) in &i.names.instances {
+        if !object.starts_with("deployment/") {
+            continue;
+        }
+        stops.push(b.add(
+            &format!("cutover/stop/{object}"),
+            Phase::Cutover,
+            "edns.stop",
+            before,
+            Promise::Exact,
+            format!(
+                "stop blue's ExternalDNS {} and prove that it stays stopped",
+                config.version
+            ),
+            json!({"object": object, "interval": config.interval}),
+            [2 * config.interval.min(60), 2 * config.interval + 30],
+        ));
+    }
+    let mut last = if stops.is_empty() {
+        before.to_vec()
+    } else {
+        stops
+    };
+    let waves: BTreeSet<u32> = i.names.names.iter().map(|n| n.wave).collect();
+    for wave in waves {
+        let mut ids = vec![];
+        for (zone_name, zone) in &i.names.zones {
+            let hosts: Vec<&str> = i
+                .names
+                .names
+                .iter()
+                .filter(|n| n.wave == wave && n.zone_id == *zone)
+                .map(|n| n.host.as_str())
+                .collect();
+            if hosts.is_empty() {
+                continue;
+            }
+            ids.push(b.add(
+                &format!("cutover/handover/{wave}/{zone_name}"),
+                Phase::Cutover,
+                "dns.handover",
+                &last,
+                Promise::Exact,
+                format!(
+                    "hand over {} to green: {}",
+                    people(hosts.len(), "name"),
+                    shortened(&hosts)
+                ),
+                json!({"zone_id": zone, "names": hosts, "wave": wave}),
+                [1, 60],
+            ));
+        }
+        last = ids;
+    }
+    let ns = generated::namespace(i.spec, i.names);
+    let object =
+        ObjectId::new("apps/v1", "Deployment", Some(&ns), generated::EXTERNAL_DNS).to_string();
+    let zones: Vec<&String> = i.names.zones.values().collect();
+    let interval = i.spec.dns.external_dns.interval;
+    vec![b.add(
+        "cutover/start",
+        Phase::Cutover,
+        "edns.start",
+        &last,
+        Promise::Exact,
+        "start green's ExternalDNS after a dry run that changes no address".into(),
+        json!({"object": object, "zone_ids": zones, "interval": interval}),
+        [interval.min(60), 2 * interval + 60],
+    )]
+}
+
+fn open(i: &Input, b: &mut Builder, moved: &[String]) {
+    let sets = sets(i);
+    let mut last = moved.to_vec();
+    if !sets.is_empty() {
+        last = vec![b.add(
+            "open/fence",
+            Phase::Open,
+            "fence.open",
+            &last,
+            Promise::Exact,
+            format!("open green for writes ({})", sets.join(", ")),
+            json!({"sets": sets}),
+            [1, 5],
+        )];
+    }
+    let held = woken(i, "open");
+    for (id, what, cron) in [
+        ("open/singletons", "single workload", false),
+        ("open/cron", "cron job or job", true),
+    ] {
+        let objects: Vec<&str> = held
+            .iter()
+            .filter(|(_, k)| matches!(*k, "CronJob" | "Job") == cron)
+            .map(|(o, _)| *o)
+            .collect();
+        if objects.is_empty() {
+            continue;
+        }
+        last = vec![b.add(
+            id,
+            Phase::Open,
+            "unpark",
+            &last,
+            Promise::Exact,
+            format!("start {} on green", people(objects.len(), what)),
+            json!({"objects": objects}),
+            [1, 120],
+        )];
+    }
+    let hosts: Vec<&str> = i
+        .names
+        .names
+        .iter()
+        .filter(|n| !i.spec.probes.skip.contains(&n.host) && !n.host.starts_with("*."))
+        .map(|n| n.host.as_str())
+        .collect();
+    if !hosts.is_empty() {
+        let s = i.spec.limits.soak_seconds;
+        b.add(
+            "soak/watch",
+            Phase::Soak,
+            "soak.watch",
+            &last,
+            Promise::None("reads only".into()),
+            format!("watch {} for {s} s", people(hosts.len(), "host")),
+            json!({"hosts": hosts, "seconds": s}),
+            [s, s + 30],
+        );
+    }
+}
+
+fn people(n: usize, what: &str) -> String {
+    if n == 1 {
+        format!("1 {what}")
+    } else {
+        format!("{n} {what}s")
+    }
+}
+
+fn shortened(hosts: &[&str]) -> String {
+    let head: Vec<&str> = hosts.iter().take(4).copied().collect();
+    if hosts.len() > 4 {
+        format!("{} and {} more", head.join(", "), hosts.len() - 4)
+    } else {
+        head.join(", ")
+    }
+}
+
+/// Topological order that keeps the phases in order where the edges allow it; stable.
+pub(super) fn sort(steps: &mut Vec<StepSpec>) {
+    let index: BTreeMap<String, usize> = steps
+        .iter()
+        .enumerate()
+        .map(|(i, s)| (s.id.clone(), i))
+        .collect();
+    let mut done = vec![false; steps.len()];
+    let mut order = vec![];
+    let mut phases: VecDeque<Phase> = Phase::ALL.into();
+    while order.len() < steps.len() {
+        let ready = |p: Option<Phase>, done: &[bool]| {
+            (0..steps.len()).find(|i| {
+                !done[*i]
+                    && p.is_none_or(|p| steps[*i].phase <= p)
+                    && steps[*i]
+                        .needs
+                        .iter()
+                        .all(|n| index.get(n).is_none_or(|k| done[*k]))
+            })
+        };
+        match ready(phases.front().copied(), &done) {
+            Some(i) => {
+                done[i] = true;
+                order.push(i);
+            }
+            None if phases.pop_front().is_some() => {}
+            None => break,
+        }
+    }
+    let mut old: Vec<Option<StepSpec>> = std::mem::take(steps).into_iter().map(Some).collect();
+    steps.extend(order.into_iter().filter_map(|i| old[i].take()));
+    // A cycle would be a bug here; what is left stays visible at the end.
+    steps.extend(old.into_iter().flatten());
+}

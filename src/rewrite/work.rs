@@ -1,0 +1,218 @@
+//! One object on its way through the rules.
+
+use super::context::Context;
+use crate::object::ObjectId;
+use crate::plan::model::{Fate, Finding, Park, Severity};
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+
+/// What became of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rewritten {
+    /// Fate.
+    pub fate: Fate,
+    /// Rule ids in numeric order, as in `replay.md 29`.
+    pub rules: Vec<String>,
+    /// The object as it is created on green; `None` when skipped or refused.
+    pub target: Option<Value>,
+    /// How it is parked and woken.
+    pub park: Option<Park>,
+    /// What a person should know.
+    pub findings: Vec<Finding>,
+}
+
+impl Rewritten {
+    /// Something without apiVersion, kind or name: nothing that could be created.
+    pub(super) fn nameless(object: &Value) -> Rewritten {
+        Rewritten {
+            fate: Fate::Refused,
+            rules: vec!["replay.md 1".into()],
+            target: None,
+            park: None,
+            findings: vec![Finding {
+                id: "API-02".into(),
+                severity: Severity::Blocker,
+                object: object["kind"].as_str().unwrap_or("?").into(),
+                message: "the object has no apiVersion, kind or name".into(),
+                remedy: "Remove it from the input.".into(),
+                source: "replay.md 1".into(),
+            }],
+        }
+    }
+}
+
+/// The state of one rewrite.
+pub(super) struct Work<'a> {
+    pub original: &'a Value,
+    pub id: ObjectId,
+    pub cx: &'a Context,
+    /// The object being rewritten.
+    pub object: Value,
+    rules: BTreeSet<u32>,
+    other_rules: BTreeSet<String>,
+    pub findings: Vec<Finding>,
+    pub park: Option<Park>,
+    changed: bool,
+    fate: Option<Fate>,
+    held: bool,
+}
+
+impl<'a> Work<'a> {
+    pub fn new(original: &'a Value, id: ObjectId, cx: &'a Context) -> Self {
+        Work {
+            original,
+            id,
+            cx,
+            object: original.clone(),
+            rules: BTreeSet::new(),
+            other_rules: BTreeSet::new(),
+            findings: vec![],
+            park: None,
+            changed: false,
+            fate: None,
+            held: false,
+        }
+    }
+    pub fn kind(&self) -> &str {
+        &self.id.kind
+    }
+    pub fn namespace(&self) -> &str {
+        self.id.namespace.as_deref().unwrap_or("")
+    }
+    pub fn name(&self) -> &str {
+        &self.id.name
+    }
+    /// The fate is settled: no further rule is needed.
+    pub fn decided(&self) -> bool {
+        self.fate.is_some()
+    }
+    /// A rule acted without changing what the object means (server-owned metadata).
+    pub fn tidied(&mut self, rule: u32) {
+        self.rules.insert(rule);
+    }
+    /// A rule changed the object.
+    pub fn changed(&mut self, rule: u32) {
+        self.rules.insert(rule);
+        self.changed = true;
+    }
+    /// A change by something that is no rule of replay.md.
+    pub fn changed_by(&mut self, rule: &str) {
+        self.other_rules.insert(rule.into());
+        self.changed = true;
+    }
+    pub fn skip(&mut self, rule: u32) {
+        self.rules.insert(rule);
+        self.fate.get_or_insert(Fate::Skipped);
+    }
+    pub fn skip_by(&mut self, rule: &str) {
+        self.other_rules.insert(rule.into());
+        self.fate.get_or_insert(Fate::Skipped);
+    }
+    pub fn refuse(&mut self, rule: u32) {
+        self.rules.insert(rule);
+        self.fate = Some(Fate::Refused);
+    }
+    /// Copied, but kept from acting until a later phase.
+    pub fn hold(&mut self, rule: u32) {
+        self.rules.insert(rule);
+        self.held = true;
+    }
+    pub fn find(
+        &mut self,
+        id: &str,
+        severity: Severity,
+        rule: u32,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
+        self.findings.push(Finding {
+            id: id.into(),
+            severity,
+            object: self.id.to_string(),
+            message: message.into(),
+            remedy: remedy.into(),
+            source: format!("replay.md {rule}"),
+        });
+    }
+    /// Parks by a field that green gets instead of blue's value.
+    pub fn park(&mut self, field: &str, parked: Value, wakes: &str, value: Value, rule: u32) {
+        set(&mut self.object, field, parked);
+        self.rules.insert(rule);
+        self.park = Some(Park {
+            field: field.into(),
+            wakes: wakes.into(),
+            value,
+        });
+        if wakes == "open" {
+            self.held = true;
+        }
+    }
+    pub fn finish(self) -> Rewritten {
+        let fate = match self.fate {
+            Some(f) => f,
+            None if self.held => Fate::Held,
+            None if self.changed => Fate::Changed,
+            None => Fate::Copied,
+        };
+        let gone = matches!(fate, Fate::Skipped | Fate::Refused);
+        Rewritten {
+            fate,
+            rules: self
+                .rules
+                .iter()
+                .map(|r| format!("replay.md {r}"))
+                .chain(self.other_rules)
+                .collect(),
+            target: (!gone).then_some(self.object),
+            park: self.park.filter(|_| !gone),
+            findings: self.findings,
+        }
+    }
+}
+
+/// Sets a value at a JSON pointer, making missing maps on the way.
+pub(super) fn set(object: &mut Value, pointer: &str, value: Value) {
+    let mut at = object;
+    for part in pointer.trim_start_matches('/').split('/') {
+        let key = part.replace("~1", "/").replace("~0", "~");
+        if !at.is_object() {
+            *at = json!({});
+        }
+        at = &mut at[key];
+    }
+    *at = value;
+}
+
+/// Removes a value at a JSON pointer.
+pub(super) fn take(object: &mut Value, pointer: &str) -> Option<Value> {
+    let (parent, key) = pointer.rsplit_once('/')?;
+    let key = key.replace("~1", "/").replace("~0", "~");
+    object
+        .pointer_mut(parent)?
+        .as_object_mut()?
+        .shift_remove(&key)
+}
+
+/// Text at a JSON pointer.
+pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
+    object.pointer(pointer).and_then(Value::as_str)
+}
+
+/// Items of an array at a JSON pointer.
+pub(super) fn items<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+}
+
+/// Where the pod template of a kind is.
+pub(crate) fn template_path(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job" => "/spec/template",
+        "CronJob" => "/spec/jobTemplate/spec/template",
+        "Pod" => "",
+        _ => return None,
+    })
+}
