@@ -217,7 +217,15 @@ fn expected(r: &Resource) -> [u32; 2] {
 
 fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<String>) {
     let all = resources::all(i.target, i.spec, i.snapshot, i.cx, i.names);
-    let step_id = |r: &str| format!("provision/{r}");
+    // Ids are for people too: what is only known once the cluster stands goes by its role in the plan.
+    let cluster = i.target.cluster.name.clone();
+    let step_id = |r: &str| {
+        let r = r
+            .replace("${cluster.issuer}", &cluster)
+            .replace("${cluster.security_group}", "green")
+            .replace("${caller}", "caller");
+        format!("provision/{r}")
+    };
     let mut ids = vec![];
     let mut groups = vec![];
     let mut group_steps = vec![];
@@ -362,7 +370,9 @@ fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
                 Phase::Data,
                 "data.stream",
                 std::slice::from_ref(pins),
-                Promise::Exact,
+                Promise::Compensating(
+                    "the copy on green's database stays there, closed; a later run empties and refills it".into(),
+                ),
                 format!(
                     "copy data set {s} to green and keep it in step; green stays closed for writes"
                 ),

@@ -166,7 +166,7 @@ impl Step for Ensure {
                 poll: Duration::from_secs(1),
             },
             Some(found) => match found.status {
-                Status::Ready => Settle::Ready,
+                Status::Ready => admitted(cx, &before.resource).await?,
                 Status::Pending(what) => Settle::Pending {
                     why: format!("{}: {what}", before.resource.id()),
                     poll: poll(&before.resource),
@@ -222,6 +222,27 @@ impl Step for Ensure {
             why: format!("{} to be gone", before.resource.id()),
             poll: poll(&before.resource),
         })
+    }
+}
+
+/// An access entry takes effect some seconds after EKS shows it: until green lets us in, our own entry is not done.
+async fn admitted(cx: &Cx, resource: &Resource) -> StepResult<Settle> {
+    let Resource::AccessEntry {
+        principal: entry, ..
+    } = resource
+    else {
+        return Ok(Settle::Ready);
+    };
+    if *entry != principal(&cx.world.cloud.identity().await?.arn) {
+        return Ok(Settle::Ready);
+    }
+    match cx.world.green.identity().await {
+        Ok(_) => Ok(Settle::Ready),
+        Err(e) if e.class == Class::Unauthorized || e.is_transient() => Ok(Settle::Pending {
+            why: format!("green to let {entry} in"),
+            poll: Duration::from_secs(2),
+        }),
+        Err(e) => Err(e.into()),
     }
 }
 

@@ -103,10 +103,7 @@ pub async fn observable_in(
         let mut of_set = Map::new();
         for side in [Side::Blue, Side::Green] {
             let s = world.data.state(set, side).await?;
-            of_set.insert(
-                side.to_string(),
-                json!({"writable": s.writable, "hasSchema": s.has_schema}),
-            );
+            of_set.insert(side.to_string(), json!({"writable": s.writable}));
         }
         data.insert(set.clone(), Value::Object(of_set));
     }
