@@ -379,6 +379,22 @@ fn crd(w: &mut Work) {
             );
         }
     }
+    // Written as v1beta1 long ago and read as v1: the server shows what v1 itself would refuse to create.
+    if w.object.pointer("/spec/preserveUnknownFields") == Some(&json!(true)) {
+        w.changed(61);
+        take(&mut w.object, "/spec/preserveUnknownFields");
+        let versions = w.object.pointer_mut("/spec/versions");
+        for version in versions.and_then(Value::as_array_mut).into_iter().flatten() {
+            let mut schema = version
+                .pointer("/schema/openAPIV3Schema")
+                .cloned()
+                .unwrap_or(json!({}));
+            structural(&mut schema);
+            schema["type"] = json!("object");
+            schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
+            version["schema"] = json!({"openAPIV3Schema": schema});
+        }
+    }
     if text(&w.object, "/spec/conversion/strategy") == Some("Webhook") {
         take(
             &mut w.object,
