@@ -86,6 +86,13 @@ pub(super) struct Input<'a> {
     pub cx: &'a Context,
 }
 
+impl Input<'_> {
+    /// How long caches may hold an answer that was given before a switch.
+    fn drain_seconds(&self) -> u32 {
+        self.spec.dns.drain_seconds.max(self.spec.dns.low_ttl)
+    }
+}
+
 struct Builder {
     steps: Vec<StepSpec>,
 }
@@ -601,6 +608,17 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
     } else {
         stops
     };
+    let drain = i.drain_seconds();
+    last = vec![b.add(
+        "cutover/drain-back",
+        Phase::Cutover,
+        "dns.drain",
+        &last,
+        Promise::Exact,
+        format!("on the way back: let caches forget green for {drain} s before blue takes writes"),
+        json!({"seconds": drain, "direction": "back"}),
+        [0, 1],
+    )];
     let waves: BTreeSet<u32> = i.names.names.iter().map(|n| n.wave).collect();
     for wave in waves {
         let mut ids = vec![];
@@ -637,16 +655,28 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
         ObjectId::new("apps/v1", "Deployment", Some(&ns), generated::EXTERNAL_DNS).to_string();
     let zones: Vec<&String> = i.names.zones.values().collect();
     let interval = i.spec.dns.external_dns.interval;
-    vec![b.add(
+    // Both watch the same minutes: green's ExternalDNS proves that it leaves the zone alone while caches run out.
+    let start = b.add(
         "cutover/start",
         Phase::Cutover,
         "edns.start",
         &last,
         Promise::Exact,
-        "start green's ExternalDNS after a dry run that changes no address".into(),
+        "start green's ExternalDNS after a dry run that changes nothing".into(),
         json!({"object": object, "zone_ids": zones, "interval": interval}),
         [interval.min(60), 2 * interval + 60],
-    )]
+    );
+    let drained = b.add(
+        "cutover/drain",
+        Phase::Cutover,
+        "dns.drain",
+        &last,
+        Promise::Exact,
+        format!("let caches forget blue for {drain} s before writes open on green"),
+        json!({"seconds": drain, "direction": "there"}),
+        [drain, drain + 5],
+    );
+    vec![start, drained]
 }
 
 fn open(i: &Input, b: &mut Builder, moved: &[String]) {

@@ -122,6 +122,9 @@ pub struct Dns {
     pub canary: Option<String>,
     /// Hosts per wave after the canary; all at once when 0.
     pub wave_size: u32,
+    /// Seconds after a switch during which some clients still go to the side that was left; writes stay closed that long. Never less
+    /// than `lowTtl`; 60 is also the TTL of load balancer aliases and the floor of many resolvers. 1 to 86400.
+    pub drain_seconds: u32,
     /// ExternalDNS of green.
     pub external_dns: ExternalDns,
 }
@@ -133,6 +136,7 @@ impl Default for Dns {
             low_ttl: 60,
             canary: None,
             wave_size: 0,
+            drain_seconds: 60,
             external_dns: ExternalDns::default(),
         }
     }

@@ -233,6 +233,13 @@ impl Checker<'_> {
         let dns = &spec.dns;
         self.range(&["dns", "lowTtl"], dns.low_ttl.into(), 1, 3600, " seconds")?;
         self.range(
+            &["dns", "drainSeconds"],
+            dns.drain_seconds.into(),
+            1,
+            86400,
+            " seconds",
+        )?;
+        self.range(
             &["dns", "externalDns", "interval"],
             dns.external_dns.interval.into(),
             1,

@@ -43,6 +43,12 @@ struct After {
     changes: Vec<String>,
 }
 
+/// Progress of an undo: ids of the changes that were sent.
+#[derive(Serialize, Deserialize)]
+struct Undo {
+    undo_changes: Vec<String>,
+}
+
 /// Configuration of green's ExternalDNS, from its Deployment.
 fn config_of(deployment: &Value) -> StepResult<Config> {
     let name = format!(
@@ -441,13 +447,33 @@ impl Step for Handover {
                 return Err(changed(host, &before.groups[host], group));
             }
         }
-        self.send(cx, &now, &before.groups).await?;
+        let changes = self.send(cx, &now, &before.groups).await?;
+        if !changes.is_empty() {
+            cx.log
+                .progress(
+                    &cx.step,
+                    json!(Undo {
+                        undo_changes: changes
+                    }),
+                )
+                .map_err(StepError::Journal)?;
+        }
         Ok(())
     }
 
     async fn undone(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<Settle> {
         let before: Before = recorded(&cx.step, before)?;
         if self.groups(cx, &green_config(cx)?).await? == before.groups {
+            for record in cx.log.recorded(&cx.step) {
+                for change in recorded::<Undo>(&cx.step, &record)?.undo_changes {
+                    if !cx.world.dns.in_sync(&change).await? {
+                        return Ok(Settle::Pending {
+                            why: "Route 53 to have the old records on all name servers".into(),
+                            poll: Duration::from_secs(2),
+                        });
+                    }
+                }
+            }
             return Ok(Settle::Ready);
         }
         Ok(Settle::Pending {

@@ -127,6 +127,7 @@ pub struct Group {
 
 mod cloud_ensure;
 mod data;
+mod dns_drain;
 mod dns_ttl;
 mod edns;
 mod fence;
@@ -159,6 +160,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("data.switch", data::make_switch),
         ("edns.stop", edns::make_stop),
         ("dns.handover", handover::make),
+        ("dns.drain", dns_drain::make),
         ("edns.start", edns::make_start),
         ("soak.watch", soak::make),
     ];
