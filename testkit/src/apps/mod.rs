@@ -93,6 +93,8 @@ pub enum App {
 const REPORT_TIME: Duration = Duration::from_millis(300);
 /// Well-behaved apps go on serving for a moment after SIGTERM, until the load balancers have noticed.
 const LAME_DUCK: Duration = Duration::from_millis(700);
+/// Between taking the address off the network and closing the listener.
+const LEAVING: Duration = Duration::from_millis(150);
 
 impl App {
     /// Starts `program` with the container's environment.
@@ -137,12 +139,18 @@ impl App {
         }
     }
 
-    /// SIGTERM, with at most `grace` to end.
-    pub async fn stop(self, grace: Duration) {
+    /// SIGTERM, with at most `grace` to end. `leave` is called before an HTTP app closes its listener: it takes the app's
+    /// address off the network, so that even a load balancer that is late to notice asks another pod.
+    pub async fn stop(self, grace: Duration, leave: impl FnOnce()) {
         match self {
             App::Http(server) => {
                 tokio::time::sleep(LAME_DUCK.min(grace)).await;
-                server.drain(grace.saturating_sub(LAME_DUCK)).await;
+                leave();
+                // Whoever looked the address up just before has connected by then.
+                tokio::time::sleep(LEAVING.min(grace)).await;
+                server
+                    .drain(grace.saturating_sub(LAME_DUCK + LEAVING))
+                    .await;
             }
             App::Consumer(alive) => {
                 // It finishes the message it holds.
@@ -241,7 +249,7 @@ mod tests {
         let blue = App::start(Program::Consumer, &env, context(&net, &observed, "blue"))
             .await
             .unwrap();
-        blue.stop(Duration::from_secs(1)).await;
+        blue.stop(Duration::from_secs(1), || ()).await;
         tokio::time::sleep(Duration::from_millis(5)).await;
         let green = App::start(Program::Consumer, &env, context(&net, &observed, "green"))
             .await
@@ -289,7 +297,7 @@ mod tests {
         .await
         .unwrap();
         let addr = app.addr().unwrap();
-        let stopping = tokio::spawn(app.stop(Duration::from_secs(5)));
+        let stopping = tokio::spawn(app.stop(Duration::from_secs(5), || ()));
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(get(addr, "/").await.status(), StatusCode::OK);
         stopping.await.unwrap();

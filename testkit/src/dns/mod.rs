@@ -8,5 +8,6 @@ mod zone;
 
 pub use self::authority::{Authority, AuthorityConfig};
 pub use self::resolver::{Mode, Resolver};
+pub use self::route53::POLLER_KEY;
 pub use self::wire::query;
 pub use self::zone::{Alias, RecordSet, Zone};

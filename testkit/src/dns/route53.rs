@@ -12,9 +12,14 @@ use crate::apps::http::ask;
 
 /// The most pages that are read of one zone: 200 pages of 300 record sets.
 const MAX_PAGES: usize = 200;
-/// The credential says who asks and which service is meant; the emulator looks at the service only.
-const AUTHORIZATION: &str = "AWS4-HMAC-SHA256 Credential=BENCHDNS/20260101/us-east-1/route53/aws4_request, \
-                             SignedHeaders=host, Signature=0000000000000000000000000000000000000000000000000000000000000000";
+/// The access key id of the bench's own polling; the emulator looks at the service only.
+pub const POLLER_KEY: &str = "BENCHDNS";
+
+fn authorization() -> String {
+    format!(
+        "AWS4-HMAC-SHA256 Credential={POLLER_KEY}/20260101/us-east-1/route53/aws4_request, SignedHeaders=host, Signature=00"
+    )
+}
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -121,7 +126,7 @@ impl From<WireRecordSet> for RecordSet {
 async fn get(endpoint: SocketAddr, path: &str) -> Result<String, String> {
     let request = Request::get(path)
         .header(header::HOST, "route53.amazonaws.com")
-        .header(header::AUTHORIZATION, AUTHORIZATION)
+        .header(header::AUTHORIZATION, authorization())
         .body(Full::new(Bytes::new()))
         .map_err(|error| format!("{path}: {error}"))?;
     let response = ask(endpoint, request)

@@ -114,8 +114,7 @@ impl Life {
             let code = tokio::select! {
                 grace = told_to_end(order) => {
                     tracing::debug!(pod = self.name(), "SIGTERM");
-                    let code = stop(running, grace, order).await;
-                    drop(routes);
+                    let code = stop(running, routes, grace, order).await;
                     self.report(State::Ended { code, since, at: Timestamp::now() }).await;
                     return;
                 }
@@ -335,11 +334,16 @@ impl Life {
 }
 
 /// Ends the program within its grace; a shorter second grace cuts it off.
-async fn stop(running: Running, grace: Duration, order: &mut watch::Receiver<Order>) -> i32 {
+async fn stop(
+    running: Running,
+    routes: Routes,
+    grace: Duration,
+    order: &mut watch::Receiver<Order>,
+) -> i32 {
     let stopping = async {
         match running {
             Running::App(app) => {
-                app.stop(grace).await;
+                app.stop(grace, || drop(routes)).await;
                 0
             }
             Running::Process(external_dns) => {
