@@ -11,7 +11,7 @@ use std::path::PathBuf;
     propagate_version = true,
     subcommand_required = true,
     arg_required_else_help = true,
-    after_help = "A first migration:\n  crossfade init plans/shop --cluster shop.example.com ...\n  crossfade discover plans/shop\n  crossfade plan plans/shop\n  crossfade rehearse plans/shop --faults\n  crossfade review plans/shop --approve all\n  crossfade migrate plans/shop\n  crossfade rollback plans/shop      (any time before finalize)\n\nExit codes: 0 done or no changes, 2 changes planned, 3 blocked by findings, 4 stale or unapproved plan,\n5 stuck (needs a person), 6 interrupted but resumable, 64 usage, 65 bad input, 69 a server could not be reached, 70 bug."
+    after_help = "A first migration:\n  crossfade init shop --cluster shop.example.com ...\n  crossfade discover plans/shop\n  crossfade plan plans/shop\n  crossfade rehearse plans/shop --faults\n  crossfade review plans/shop --approve all\n  crossfade migrate plans/shop\n  crossfade rollback plans/shop      (any time before finalize)\n\nExit codes: 0 done or no changes, 2 changes planned, 3 blocked by findings, 4 stale or unapproved plan,\n5 stuck (needs a person), 6 interrupted but resumable, 64 usage, 65 bad input, 69 a server could not be reached, 70 bug."
 )]
 pub struct Cli {
     /// Global flags.
@@ -64,6 +64,16 @@ fn phase(name: &str) -> Result<crate::plan::model::Phase, String> {
 /// Verbs.
 #[derive(Subcommand, Debug)]
 pub enum Command {
+    /// Write plans/NAME/migration.yaml from what is found (kops state, kubeconfig, zones, or files)
+    #[command(
+        after_help = "Example:\n  crossfade init shop --cluster shop.example.com --kubeconfig ~/.kube/config --context shop --state-store s3://kops-state --region eu-west-1\n  crossfade init shop --from-files dumps/"
+    )]
+    Init(super::init::InitArgs),
+    /// Read blue, AWS and DNS into a snapshot; writes nothing anywhere else
+    #[command(
+        after_help = "Example:\n  crossfade discover plans/shop\n  crossfade discover --from-files dumps/ --out snap/    (offline)"
+    )]
+    Discover(super::discover::DiscoverArgs),
     /// Make a plan from the snapshot and migration.yaml (exit 0 nothing to do, 2 changes, 3 blocked)
     #[command(
         after_help = "Example:\n  crossfade plan plans/shop\n  crossfade plan --snapshot snap/ --out plan.json -o json    (offline, init's defaults)"
@@ -109,6 +119,9 @@ pub enum Command {
         after_help = "Example:\n  crossfade finalize plans/shop                           (asks for the cluster's name)\n  crossfade finalize plans/shop --confirm shop.test"
     )]
     Finalize(FinalizeArgs),
+    /// Print the JSON Schema of migration.yaml, for editors
+    #[command(after_help = "Example:\n  crossfade schema > migration.schema.json")]
+    Schema,
     /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  crossfade completions bash > /etc/bash_completion.d/crossfade"

@@ -2,9 +2,11 @@
 
 mod approvals;
 pub mod args;
+pub mod discover;
 mod explain;
 mod finalize;
 mod folder;
+pub mod init;
 mod migrate;
 mod plan;
 mod printer;
@@ -13,6 +15,7 @@ mod rehearse;
 mod review;
 mod rollback;
 mod rooms;
+pub mod schema;
 mod shell;
 mod status;
 
@@ -73,6 +76,20 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli, printer: &Printer) -> Result<u8> {
     let global = cli.global;
     match cli.command {
+        Command::Init(args) => say(&init::run(&args)?, printer),
+        Command::Discover(args) => {
+            let folder = args::Folder {
+                plan: args.plan.clone(),
+            };
+            let report = discover::run(&args, || {
+                Ok(folder::PlanFolder::resolve(&folder, &global)?.root)
+            })?;
+            say(&report, printer)
+        }
+        Command::Schema => {
+            printer.line(schema::run()?);
+            Ok(exit::DONE)
+        }
         Command::Plan(args) => plan::run(&args, &global, printer),
         Command::Review(args) => review::run(&args, &global, printer),
         Command::Rehearse(args) => rehearse::run(&args, &global, printer),
@@ -88,6 +105,18 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         }
         Command::Man { dir } => shell::man(&dir, printer),
     }
+}
+
+fn say(report: &discover::Report, printer: &Printer) -> Result<u8> {
+    if printer.json() {
+        printer.document(&report.json);
+    } else {
+        printer.line(report.text.trim_end());
+        for note in &report.notes {
+            printer.note(note);
+        }
+    }
+    Ok(exit::DONE)
 }
 
 /// The whole tree, for completions and man pages.

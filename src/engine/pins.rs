@@ -75,7 +75,7 @@ where
 
 /// Hash of a live object as the plan's basis holds it.
 pub(super) fn object_hash(object: &serde_json::Value) -> String {
-    digest(object)
+    crate::rewrite::basis_hash(object)
 }
 
 /// What differs between the world and what the plan was made from, one line each. Reads only.

@@ -55,18 +55,36 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/conditions",
     "autoscaling.alpha.kubernetes.io/current-metrics",
     "control-plane.alpha.kubernetes.io/leader",
+    "crossfade.dev/run",
 ];
 
 /// Reads both clusters, the zones, the account and the data sets, and returns them normalised:
 /// `{blue: {"kind/ns/name": object}, green: {...}, zones: {id: [record sets]}, cloud: {...}, data: {set: {blue, green}}}`.
 /// A cluster that does not exist is `{}`. `zone_ids` and `sets` say which zones and data sets are looked at.
+///
+/// On the live world use [`observable_in`]: it needs to know which VPC is meant.
 pub async fn observable(world: &World, zone_ids: &[String], sets: &[String]) -> Result<Value> {
+    observable_in(world, "", zone_ids, sets).await
+}
+
+/// Like [`observable`], with the name of the kops cluster by whose tags the account's VPC, subnets and groups are found.
+pub async fn observable_in(
+    world: &World,
+    kops_cluster: &str,
+    zone_ids: &[String],
+    sets: &[String],
+) -> Result<Value> {
     let mut names = BTreeMap::new();
     let blue = cluster(world, Side::Blue, &mut names).await?;
     let green = cluster(world, Side::Green, &mut names).await?;
     let mut zones = Map::new();
     for id in zone_ids {
-        let mut records = serde_json::to_value(world.dns.records(id).await?).unwrap_or_default();
+        let mut records = world.dns.records(id).await?;
+        records.sort_by_key(|r| {
+            let labels: Vec<String> = r.name.split('.').rev().map(String::from).collect();
+            (labels, r.rtype.clone(), r.set_identifier.clone())
+        });
+        let mut records = serde_json::to_value(records).unwrap_or_default();
         for r in records.as_array_mut().into_iter().flatten() {
             rename(r.pointer_mut("/alias/name"), &names);
             for v in r
@@ -92,7 +110,7 @@ pub async fn observable(world: &World, zone_ids: &[String], sets: &[String]) -> 
         }
         data.insert(set.clone(), Value::Object(of_set));
     }
-    let inventory = world.cloud.inventory("").await?;
+    let inventory = world.cloud.inventory(kops_cluster).await?;
     Ok(
         json!({"blue": blue, "green": green, "zones": zones, "cloud": account(&inventory), "data": data}),
     )
@@ -235,6 +253,9 @@ fn normal(mut object: Value) -> Value {
     }
     if let Some(o) = object.as_object_mut() {
         o.shift_remove("status");
+        if kind == "Secret" && o.get("type") == Some(&json!("Opaque")) {
+            o.shift_remove("type");
+        }
     }
     if kind == "ServiceAccount"
         && let Some(o) = object.as_object_mut()
@@ -284,6 +305,22 @@ fn normal(mut object: Value) -> Value {
                 }
             }
         }
+    }
+    if kind == "CustomResourceDefinition"
+        && let Some(names) = object
+            .pointer_mut("/spec/names")
+            .and_then(Value::as_object_mut)
+    {
+        let of = names
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or("")
+            .to_owned();
+        names.retain(|k, v| match k.as_str() {
+            "listKind" => *v != json!(format!("{of}List")),
+            "singular" => *v != json!(of.to_lowercase()),
+            _ => true,
+        });
     }
     if !matches!(kind.as_str(), "ConfigMap" | "Secret") {
         without_defaults(&mut object);
@@ -336,6 +373,7 @@ fn without_defaults(value: &mut Value) {
 
 const TEXT_DEFAULTS: &[(&str, &str)] = &[
     ("restartPolicy", "Always"),
+    ("type", "ClusterIP"),
     ("dnsPolicy", "ClusterFirst"),
     ("schedulerName", "default-scheduler"),
     ("terminationMessagePath", "/dev/termination-log"),
@@ -384,32 +422,66 @@ fn without_empty(value: &mut Value) {
     }
 }
 
-/// The account: names and contents, without what differs from run to run (free addresses, the run's tag).
+/// The account: names and contents, without what differs from run to run (free addresses, the run's tag) and with EKS's
+/// made-up ids (issuer, cluster security group) replaced by whose they are.
 fn account(inventory: &Inventory) -> Value {
-    let mut v = serde_json::to_value(inventory).unwrap_or_default();
-    if let Some(o) = v.as_object_mut() {
-        o.shift_remove("identity");
-    }
-    for subnet in v
-        .get_mut("subnets")
-        .and_then(Value::as_array_mut)
-        .into_iter()
-        .flatten()
-    {
-        if let Some(o) = subnet.as_object_mut() {
-            o.shift_remove("freeIps");
+    let mut inventory = inventory.clone();
+    let mut ids: Vec<(String, String)> = vec![];
+    let mut eks = 0;
+    for issuer in &inventory.oidc_providers {
+        if issuer.starts_with("oidc.eks.") {
+            ids.push((issuer.clone(), format!("<EKS issuer {eks}>")));
+            eks += 1;
         }
     }
-    for list in ["roles", "clusters"] {
-        for thing in v
-            .get_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Some(t) = thing.get_mut("tags").and_then(Value::as_object_mut) {
-                t.shift_remove(super::cloud::RUN_TAG);
-            }
+    for group in &mut inventory.security_groups {
+        if let Some(cluster) = group.tags.get("aws:eks:cluster-name") {
+            let name = format!("<security group of EKS cluster {cluster}>");
+            ids.push((group.id.clone(), name.clone()));
+            group.name = name;
+            group.tags.clear();
+            group.ingress.clear();
+        }
+    }
+    for subnet in &mut inventory.subnets {
+        subnet.free_ips = 0;
+    }
+    for tags in inventory
+        .roles
+        .iter_mut()
+        .map(|r| &mut r.tags)
+        .chain(inventory.clusters.iter_mut().map(|c| &mut c.tags))
+    {
+        tags.remove(super::cloud::RUN_TAG);
+    }
+    let by_name = |list: &mut Vec<String>| list.sort();
+    for c in &mut inventory.clusters {
+        by_name(&mut c.node_groups);
+        by_name(&mut c.addons);
+        by_name(&mut c.access_entries);
+    }
+    let mut text = serde_json::to_string(&inventory).unwrap_or_default();
+    for (id, name) in ids {
+        text = text.replace(&id, &name);
+    }
+    let mut v: Value = serde_json::from_str(&text).unwrap_or_default();
+    if let Some(o) = v.as_object_mut() {
+        o.shift_remove("identity");
+        for (list, key) in [
+            ("roles", "name"),
+            ("clusters", "name"),
+            ("subnets", "id"),
+            ("securityGroups", "id"),
+        ] {
+            // Keyed by name, so that one more or less does not shift the comparison of all others.
+            let keyed: BTreeMap<String, Value> = match o.shift_remove(list) {
+                Some(Value::Array(a)) => a
+                    .into_iter()
+                    .map(|x| (x[key].as_str().unwrap_or("").to_owned(), x))
+                    .collect(),
+                _ => BTreeMap::new(),
+            };
+            o.insert(list.into(), json!(keyed));
         }
     }
     v

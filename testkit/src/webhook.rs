@@ -236,7 +236,7 @@ impl Presigned {
             .and_then(|t| t.parse::<jiff::Timestamp>().ok())
             .ok_or_else(|| format!("X-Amz-Date '{d}' is not a time"))?;
         let age = jiff::Timestamp::now().as_second() - stamp.as_second();
-        if age > TOKEN_LIFE_S || age < -TOKEN_LIFE_S {
+        if !(-TOKEN_LIFE_S..=TOKEN_LIFE_S).contains(&age) {
             return Err(format!(
                 "the token was signed {age} s ago; tokens live {TOKEN_LIFE_S} s"
             ));

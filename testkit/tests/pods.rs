@@ -1,7 +1,6 @@
 //! What a kubelet and a cloud owe a user beyond the happy path, on both ages of Kubernetes: jobs that end, missing
 //! configuration, crashes, forced deletion, load balancers that come and go, an ExternalDNS of today on green.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -11,15 +10,13 @@ use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
-use testkit::apps::{KNOWN_IMAGES, Observed};
+use testkit::apps::Observed;
 use testkit::bench::{Bench, BenchOptions};
-use testkit::dns::{Authority, AuthorityConfig, query};
+use testkit::dns::{Authority, query};
 use testkit::fixture::{self, Fixture};
-use testkit::kubelet::{self, AwsEnv, ProcessKubelet};
-use testkit::lb::{self, LoadBalancers};
+use testkit::kubelet;
 use testkit::net::BenchNet;
-use testkit::servers::kwok::Kwok;
-use testkit::servers::{Side, User, paths};
+use testkit::servers::Side;
 
 async fn until<F: AsyncFnMut() -> bool>(what: &str, patience: Duration, mut reached: F) {
     let start = Instant::now();
@@ -33,61 +30,28 @@ async fn until<F: AsyncFnMut() -> bool>(what: &str, patience: Duration, mut reac
     println!("{what}: {:?}", start.elapsed());
 }
 
-/// A side with nodes, KWOK, a process kubelet and load balancers.
+/// A side with nodes.
 struct Cluster {
+    side: Side,
     client: kube::Client,
     observed: Observed,
-    _kwok: Kwok,
-    _kubelet: ProcessKubelet,
-    _balancers: LoadBalancers,
 }
 
-async fn side(bench: &Bench, which: Side, net: &BenchNet) -> Cluster {
-    let plane = bench.control_plane(which);
-    let client = plane.client().await.unwrap();
+async fn cluster(bench: &Bench, side: Side) -> Cluster {
+    let client = bench.control_plane(side).client().await.unwrap();
     let nodes = Fixture::shop().yaml("nodes.yaml").unwrap();
     fixture::cluster::create_nodes(&client, &nodes, &Default::default())
         .await
         .unwrap();
-    let images: Vec<String> = KNOWN_IMAGES.map(str::to_owned).to_vec();
-    let kwok = Kwok::start(plane, bench.workdir(), &images).await.unwrap();
-    let observed = Observed::default();
-    let binary = |name| paths::binary(name, "external-dns").unwrap();
-    let kubelet = ProcessKubelet::start(kubelet::Config {
-        side: which.name().to_owned(),
-        kubeconfig: plane.kubeconfig(User::Kubelet),
-        net: net.clone(),
-        observed: observed.clone(),
-        external_dns: BTreeMap::from([("v0.21.0".to_owned(), binary("external-dns-0.21.0"))]),
-        aws: AwsEnv {
-            endpoint: bench.aws_endpoint(),
-            proxy: String::new(),
-            ca_file: bench.workdir().join("no-ca.pem"),
-            region: "eu-west-1".to_owned(),
-        },
-        work_dir: bench
-            .workdir()
-            .join(format!("process-kubelet-{}", which.name())),
-    })
-    .await
-    .unwrap();
-    let balancers = lb::start(lb::Config::shop(
-        which.name(),
-        plane.kubeconfig(User::LoadBalancers),
-        net.clone(),
-    ));
-    let balancers = balancers.await.unwrap();
     apply(
         &client,
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}}),
     )
     .await;
     Cluster {
+        side,
         client,
-        observed,
-        _kwok: kwok,
-        _kubelet: kubelet,
-        _balancers: balancers,
+        observed: bench.observed().clone(),
     }
 }
 
@@ -151,8 +115,8 @@ async fn status_of(net: &BenchNet, target: &str) -> u16 {
         .as_u16()
 }
 
-async fn owes(side: &Cluster, net: &BenchNet) {
-    let client = &side.client;
+async fn owes(cluster: &Cluster, net: &BenchNet) {
+    let client = &cluster.client;
     let long = Duration::from_secs(30);
 
     // A Job's pod runs once and ends Succeeded; the Job completes; deleting it leaves no pod behind.
@@ -171,7 +135,14 @@ async fn owes(side: &Cluster, net: &BenchNet) {
             .is_some_and(|status| status.succeeded == Some(1) && status.completion_time.is_some())
     })
     .await;
-    assert_eq!(side.observed.reports().len(), 1);
+    let reports = cluster.observed.reports();
+    assert_eq!(
+        reports
+            .iter()
+            .filter(|run| run.side == cluster.side.name())
+            .count(),
+        1
+    );
     jobs.delete("report", &DeleteParams::background())
         .await
         .unwrap();
@@ -311,27 +282,21 @@ async fn jobs_end_missing_configuration_heals_and_load_balancers_come_and_go_on_
         ..BenchOptions::default()
     };
     let bench = Bench::start(options).await.unwrap();
-    let net = BenchNet::start().await.unwrap();
-    let (blue, green) = tokio::join!(
-        side(&bench, Side::Blue, &net),
-        side(&bench, Side::Green, &net)
-    );
+    let net = bench.net();
+    let (blue, green) = tokio::join!(cluster(&bench, Side::Blue), cluster(&bench, Side::Green));
     println!("--- blue");
-    owes(&blue, &net).await;
+    owes(&blue, net).await;
     println!("--- green");
-    owes(&green, &net).await;
+    owes(&green, net).await;
     println!("--- ExternalDNS 0.21.0 on green");
     let zone = fixture::aws::load_zone(&Fixture::shop(), &bench.aws_endpoint())
         .await
         .unwrap();
     println!("zone {zone}");
-    let authority = Authority::start(AuthorityConfig::new(&bench.aws_endpoint(), net.clone()))
-        .await
-        .unwrap();
     external_dns_of_today(
         &green,
-        &authority,
-        &bench.workdir().join("process-kubelet-green"),
+        bench.authority(),
+        &bench.workdir().join("green").join("kubelet"),
     )
     .await;
 }

@@ -6,8 +6,14 @@ mod strict_bench;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use k8s_openapi::api::core::v1::Service;
+use kube::api::{Api, Patch, PatchParams, PostParams};
+use serde_json::json;
 use strict_bench::{Layer, layer, route53};
+use testkit::servers::etcd::Etcd;
+use testkit::servers::kube::{self as planes, ControlPlane, Side, User};
 use testkit::servers::paths;
+use testkit::servers::ports::Port;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::Command;
@@ -15,7 +21,7 @@ use tokio::process::Command;
 async fn zone(layer: &Layer) -> String {
     let made = route53(&layer.strict)
         .create_hosted_zone()
-        .name("shop.test")
+        .name("example.com")
         .caller_reference("one")
         .send()
         .await
@@ -23,7 +29,7 @@ async fn zone(layer: &Layer) -> String {
     made.hosted_zone.expect("zone").id
 }
 
-/// Source `fake` wishes for ten random names, others at each start; `empty` (not in old versions) for none.
+/// Source `fake` wishes for ten random names, below example.com, others at each start.
 async fn run(
     program: &Path,
     layer: &Layer,
@@ -36,11 +42,10 @@ async fn run(
             "--provider=aws",
             "--registry=txt",
             "--policy=sync",
-            "--domain-filter=shop.test",
+            "--domain-filter=example.com",
             "--aws-zone-type=public",
             "--once",
             "--log-level=debug",
-            "--fqdn-template={{.Name}}.shop.test",
             "--metrics-address=127.0.0.1:0",
         ])
         .arg(format!("--txt-owner-id={owner}"))
@@ -88,7 +93,7 @@ async fn external_dns_0_10_2_writes_and_removes_its_records_through_the_connect_
     let (records, texts): (Vec<_>, Vec<_>) = zone
         .records
         .values()
-        .filter(|r| r.name != "shop.test.")
+        .filter(|r| r.name != "example.com.")
         .partition(|r| r.rtype == "A");
     assert!(!records.is_empty());
     // One TXT a name, in the old format: the very name of the record (externaldns.md 1.3).
@@ -120,6 +125,28 @@ async fn external_dns_0_10_2_writes_and_removes_its_records_through_the_connect_
     );
 }
 
+/// A Service whose load balancer has an address, on green's real API server.
+async fn service(green: &ControlPlane) {
+    let services: Api<Service> = Api::namespaced(green.client().await.expect("client"), "default");
+    let wanted: Service = serde_json::from_value(json!({
+        "metadata": {
+            "name": "web",
+            "annotations": {"external-dns.alpha.kubernetes.io/hostname": "web.example.com"},
+        },
+        "spec": {"type": "LoadBalancer", "selector": {"app": "web"}, "ports": [{"port": 80}]},
+    }))
+    .expect("service");
+    services
+        .create(&PostParams::default(), &wanted)
+        .await
+        .expect("created");
+    let status = json!({"status": {"loadBalancer": {"ingress": [{"ip": "198.51.100.10"}]}}});
+    services
+        .patch_status("web", &PatchParams::default(), &Patch::Merge(status))
+        .await
+        .expect("status");
+}
+
 #[tokio::test]
 async fn external_dns_0_21_0_leaves_another_owners_records_alone() {
     let layer = layer().await.expect("layer");
@@ -132,19 +159,49 @@ async fn external_dns_0_21_0_leaves_another_owners_records_alone() {
         &proxied(&layer),
     )
     .await;
-    let before = layer.strict.zones()[0].listing();
-    let env = [("AWS_ENDPOINT_URL", layer.strict.endpoint())];
-    run(&program("0.21.0"), &layer, "shop-green", "empty", &env).await;
-    assert_eq!(layer.strict.zones()[0].listing(), before);
-    // With blue's owner id the same run deletes all, both formats being read.
-    run(&program("0.21.0"), &layer, "shop-blue", "empty", &env).await;
-    assert_eq!(layer.strict.zones()[0].records.len(), 2);
-    // And its own records carry typed TXTs only.
-    run(&program("0.21.0"), &layer, "shop-green", "fake", &env).await;
+    let blue = layer.strict.zones().remove(0).records;
+    let etcd = Etcd::start(layer.dir.path()).await.expect("etcd");
+    let green = ControlPlane::start(planes::Options {
+        side: Side::Green,
+        dir: layer.dir.path(),
+        etcd: &etcd,
+        port: Port::reserve().expect("port"),
+        ca: layer.ca.clone(),
+        token_webhook: None,
+    })
+    .await
+    .expect("green");
+    service(&green).await;
+    let env = [
+        ("AWS_ENDPOINT_URL", layer.strict.endpoint()),
+        (
+            "EXTERNAL_DNS_KUBECONFIG",
+            green.kubeconfig(User::Bench).display().to_string(),
+        ),
+        ("EXTERNAL_DNS_SERVICE_TYPE_FILTER", "LoadBalancer".into()),
+    ];
+    run(&program("0.21.0"), &layer, "shop-green", "service", &env).await;
     let zone = layer.strict.zones().remove(0);
-    let texts: Vec<_> = zone.records.values().filter(|r| r.rtype == "TXT").collect();
-    assert!(!texts.is_empty());
-    assert!(texts.iter().all(|t| t.name.starts_with("a-")), "{texts:?}");
+    assert!(
+        blue.iter()
+            .all(|(key, record)| zone.records.get(key) == Some(record)),
+        "green touched what is blue's"
+    );
+    let a = zone.find("web.example.com", "A").expect("green's record");
+    assert_eq!(
+        (a.values.as_slice(), a.ttl),
+        (["198.51.100.10".to_owned()].as_slice(), Some(300))
+    );
+    // Typed ownership only, no TXT at the name itself (externaldns.md 1.3).
+    let owner = zone.find("a-web.example.com", "TXT").expect("typed TXT");
+    assert!(
+        owner.values[0].contains("external-dns/owner=shop-green"),
+        "{owner:?}"
+    );
+    assert!(zone.find("web.example.com", "TXT").is_none());
+    // A second round has nothing to do.
+    let log = run(&program("0.21.0"), &layer, "shop-green", "service", &env).await;
+    assert!(log.contains("All records are already up to date"), "{log}");
 }
 
 #[tokio::test]

@@ -456,7 +456,7 @@ async fn nodes_join_only_with_a_network_plugin_and_coredns_waits_for_nodes() {
     };
     assert_eq!(
         entries().await,
-        [world.node_role.clone()],
+        std::slice::from_ref(&world.node_role),
         "a managed group makes its own entry"
     );
     for name in ["early", "main"] {

@@ -303,17 +303,9 @@ fn parse_resources(group: &str, version: &str, list: &Value) -> Vec<ApiKind> {
                 return None;
             }
             Some(ApiKind {
-                // A resource may belong to another group than the list it is in (`scale`, old virtual kinds).
-                group: r["group"]
-                    .as_str()
-                    .filter(|g| !g.is_empty())
-                    .unwrap_or(group)
-                    .into(),
-                version: r["version"]
-                    .as_str()
-                    .filter(|v| !v.is_empty())
-                    .unwrap_or(version)
-                    .into(),
+                // The list's own: that is where the resource is served, whatever group its objects name.
+                group: group.into(),
+                version: version.into(),
                 kind: r["kind"].as_str()?.into(),
                 plural: plural.into(),
                 namespaced: r["namespaced"].as_bool().unwrap_or(false),

@@ -74,11 +74,16 @@ pub async fn read_state_store(
     cluster: &str,
     aws: &model::Aws,
 ) -> Result<Kops> {
-    state_store(location, base, cluster, aws, &|text, place| {
-        serde_saphyr::from_str::<Value>(text).map_err(|e| {
-            Error::new(Kind::BadInput, format!("this is no YAML document: {e}")).at(place)
-        })
-    })
+    state_store(
+        location,
+        base,
+        cluster,
+        aws,
+        &|text, place| match crate::yaml::manifests(text, place).into_iter().next() {
+            Some(first) => first.map(|(document, _)| document),
+            None => Err(Error::new(Kind::BadInput, "the document is empty").at(place)),
+        },
+    )
     .await
 }
 

@@ -3,8 +3,9 @@
 use super::kinds;
 use super::state::{Ev, State};
 use super::store::{Key, PodInfo, Store, key_of};
-use crate::object::{Side, digest, uid};
+use crate::object::{Side, uid};
 use serde_json::{Map, Value, json};
+use std::hash::{Hash, Hasher};
 use std::time::Duration;
 
 /// A controller's reaction time.
@@ -20,17 +21,23 @@ impl State {
     /// Brings a freshly built side to rest: workloads have their pods, load balancers their addresses.
     pub fn start_cluster(&mut self, side: Side) {
         let keys: Vec<Key> = self.store(side).objects.keys().cloned().collect();
+        self.building = true;
         for key in &keys {
             match key.1.as_str() {
                 "Deployment" | "StatefulSet" => {
                     self.reconcile(side, key);
                     self.start_pods_of(side, key);
+                    self.workload_status(side, key);
                 }
                 "Job" => self.at(REACT, Ev::Reconcile(side, key.clone())),
                 "CronJob" => self.plan_cron(side, key),
                 "Service" | "Ingress" => self.adopt_lb(side, key),
                 _ => {}
             }
+        }
+        self.building = false;
+        for key in keys.iter().filter(|k| k.1 == "Service") {
+            self.sync_service(side, key);
         }
     }
 
@@ -46,6 +53,11 @@ impl State {
         };
         for pod in self.pods_of(side, &key.2, &owner) {
             self.pod_start(side, &pod);
+            // What does not start now (no node, no config) is tried again like any other pod.
+            if self.pod(side, &pod).is_some_and(|p| p.pending) {
+                let after = self.secs(3);
+                self.at(after, Ev::PodStart(side, pod));
+            }
         }
     }
 
@@ -71,7 +83,9 @@ impl State {
         match self.hashes.get(&uid) {
             Some((g, hash)) if *g == generation => hash.clone(),
             _ => {
-                let hash = digest(&object["spec"]["template"])[..10].to_owned();
+                let mut hasher = std::hash::DefaultHasher::new();
+                crate::object::canonical(&object["spec"]["template"]).hash(&mut hasher);
+                let hash = format!("{:010x}", hasher.finish() & 0xff_ffff_ffff);
                 self.hashes.insert(uid, (generation, hash.clone()));
                 hash
             }
@@ -318,8 +332,10 @@ impl State {
     fn make_pod(&mut self, side: Side, pod: Value) {
         let stamp = self.stamp();
         let (key, _) = self.store_mut(side).insert(pod, &stamp);
-        let after = self.secs(3);
-        self.at(after, Ev::PodStart(side, key));
+        if !self.building {
+            let after = self.secs(3);
+            self.at(after, Ev::PodStart(side, key));
+        }
     }
 
     fn claims_of(&mut self, side: Side, set: &Value, pod: &str) {
@@ -404,6 +420,9 @@ impl State {
     }
 
     fn pod_changed(&mut self, side: Side, key: &Key) {
+        if self.building {
+            return;
+        }
         let owners: Vec<Key> = self
             .store(side)
             .objects
@@ -433,10 +452,10 @@ impl State {
                 self.workload_status(side, &owner);
                 self.at(REACT, Ev::Reconcile(side, owner.clone()));
                 self.edns_maybe_started(side, &owner);
+                self.check_singleton(&owner);
             }
         }
         self.sync_endpoints(side, &key.2, &key.3);
-        self.check_singletons();
     }
 
     /// SIGTERM: out of the endpoints at once, gone after a grace.

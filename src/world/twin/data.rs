@@ -62,6 +62,7 @@ struct Stream {
     scheduled: bool,
 }
 
+#[derive(Clone)]
 pub(super) struct Set {
     pub blue: Database,
     pub green: Database,
@@ -94,7 +95,7 @@ pub(super) fn other(side: Side) -> Side {
     }
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct DataState {
     pub sets: BTreeMap<String, Set>,
     shared: Vec<String>,

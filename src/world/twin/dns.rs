@@ -16,6 +16,7 @@ type Order = (Vec<String>, String, String);
 /// One record that reached the name servers; `None` when it is gone.
 pub(super) type Published = (RecordKey, Option<RecordSet>);
 
+#[derive(Clone)]
 pub(super) struct ZoneState {
     pub zone: Zone,
     pub records: BTreeMap<Order, RecordSet>,
@@ -25,7 +26,7 @@ pub(super) struct ZoneState {
     pub serial: u64,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct DnsState {
     pub zones: BTreeMap<String, ZoneState>,
     changes: BTreeMap<String, Duration>,

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 pub(super) type InstanceKey = (Side, String, String);
 
+#[derive(Clone)]
 struct Instance {
     started: Duration,
     /// Inputs of the last loop: zone serials and the side's names.
@@ -22,7 +23,7 @@ struct Instance {
     config: Config,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct EdnsState {
     instances: BTreeMap<InstanceKey, Instance>,
     pub log: Vec<String>,

@@ -62,7 +62,7 @@ pub struct CallRecord {
     pub write: bool,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct Faults {
     pub at: BTreeMap<u64, Fault>,
     pub matching: Vec<(String, u32, Fault)>,

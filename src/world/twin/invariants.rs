@@ -27,6 +27,7 @@ pub struct BlueWrite {
     pub body: Value,
 }
 
+#[derive(Clone)]
 pub(super) struct Invariants {
     found: Vec<String>,
     said: BTreeSet<String>,
@@ -150,20 +151,21 @@ impl State {
     }
 
     /// A singleton never runs on both sides at once; a pod that is still leaving counts.
-    pub fn check_singletons(&mut self) {
-        let mut two = vec![];
-        for kind in ["Deployment", "StatefulSet"] {
-            for (key, workload) in self.blue.of_kind("apps", kind) {
-                let id = format!("{}/{}/{}", kind.to_lowercase(), key.2, key.3);
-                let single = annotation(workload, SINGLETON) == Some("true")
-                    || self.invariants.declared_singletons.contains(&id);
-                if single && self.runs(Side::Blue, key) && self.runs(Side::Green, key) {
-                    two.push(format!("{id} must be single and runs on both sides"));
-                }
-            }
-        }
-        for t in two {
-            self.violate(t);
+    pub fn check_singleton(&mut self, workload: &Key) {
+        let id = format!(
+            "{}/{}/{}",
+            workload.1.to_lowercase(),
+            workload.2,
+            workload.3
+        );
+        let marked = self
+            .blue
+            .objects
+            .get(workload)
+            .is_some_and(|w| annotation(w, SINGLETON) == Some("true"));
+        let single = marked || self.invariants.declared_singletons.contains(&id);
+        if single && self.runs(Side::Blue, workload) && self.runs(Side::Green, workload) {
+            self.violate(format!("{id} must be single and runs on both sides"));
         }
     }
 

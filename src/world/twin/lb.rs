@@ -33,6 +33,7 @@ enum Front {
 }
 
 /// Addresses of load balancers.
+#[derive(Clone)]
 pub(super) struct LbState {
     fronts: BTreeMap<String, (Side, Front)>,
     region: String,

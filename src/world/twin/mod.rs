@@ -98,6 +98,19 @@ impl Twin {
         }
     }
 
+    /// An independent copy of this world as it is now: both go on from here without knowing of each other. Cheaper than a new
+    /// twin, so that a sweep can run to a point once and try many things from there.
+    pub fn fork(&self) -> Twin {
+        let state = self.lock().clone();
+        Twin {
+            inner: Arc::new(Inner {
+                state: Mutex::new(state),
+                latency: self.inner.latency,
+                hung: tokio::sync::Notify::new(),
+            }),
+        }
+    }
+
     /// The world traits over this twin.
     pub fn world(&self) -> World {
         World {

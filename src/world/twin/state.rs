@@ -52,6 +52,7 @@ pub(super) enum Ev {
     Traffic,
 }
 
+#[derive(Clone)]
 pub(super) struct State {
     pub now: Duration,
     last: tokio::time::Instant,
@@ -68,6 +69,8 @@ pub(super) struct State {
     pub data: DataState,
     pub traffic: TrafficState,
     pub lb: super::lb::LbState,
+    /// The sides are being built: controllers act at once and look at the result only once, at the end.
+    pub building: bool,
     /// Pod template hashes by uid, with the generation they belong to.
     pub hashes: BTreeMap<String, (u64, String)>,
     pub faults: Faults,
@@ -89,6 +92,7 @@ impl State {
             data: DataState::new(spec),
             traffic: TrafficState::default(),
             lb: super::lb::LbState::new(snapshot),
+            building: false,
             hashes: BTreeMap::new(),
             faults: Faults::default(),
             invariants: Invariants::new(spec),

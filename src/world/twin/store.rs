@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 pub(super) type Key = (String, String, String, String);
 
 /// What controllers and load balancers ask about a pod all the time, read from its JSON once per change.
+#[derive(Clone)]
 pub(super) struct PodInfo {
     pub labels: Vec<(String, String)>,
     pub owners: Vec<String>,
@@ -68,6 +69,7 @@ impl PodInfo {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Store {
     /// All pods by namespace and name.
     pub pods: BTreeMap<(String, String), PodInfo>,
@@ -89,7 +91,7 @@ pub(super) struct Store {
 
 impl Store {
     pub fn new(side: Side, seed: u64, version: KubeVersion, kinds: Vec<ApiKind>) -> Self {
-        let pin = sha256_hex(format!("{seed}/{side}/kube-system"));
+        let pin = made_up(seed, side, 0);
         Store {
             side,
             seed,
@@ -156,10 +158,7 @@ impl Store {
 
     pub fn uid(&mut self) -> String {
         self.uids += 1;
-        uuid(&sha256_hex(format!(
-            "{}/{}/{}",
-            self.seed, self.side, self.uids
-        )))
+        uuid(&made_up(self.seed, self.side, self.uids))
     }
 
     fn put(&mut self, key: &Key, object: Value) {
@@ -281,6 +280,17 @@ pub(super) fn key_of(group: &str, kind: &str, ns: &str, name: &str) -> Key {
         ns.to_owned(),
         name.to_owned(),
     )
+}
+
+/// 32 hex digits that look random and are always the same for the same seed, side and number (splitmix64).
+fn made_up(seed: u64, side: Side, n: u64) -> String {
+    let mix = |mut x: u64| {
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    };
+    let a = mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (n << 1) ^ side as u64);
+    format!("{a:016x}{:016x}", mix(a.wrapping_add(n)))
 }
 
 /// A uid-looking string from hex digits.

@@ -42,7 +42,7 @@ struct Answer {
     served: Option<(Side, (u64, u64, u64))>,
 }
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct TrafficState {
     pub seen: Traffic,
     /// Rows by data set, then id.

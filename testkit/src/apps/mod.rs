@@ -40,7 +40,7 @@ pub enum Program {
 }
 
 /// The images that the process kubelet runs, whole references: KWOK's Stages exclude exactly these.
-pub const KNOWN_IMAGES: [&str; 10] = [
+pub const KNOWN_IMAGES: [&str; 9] = [
     "registry.shop.test/web:1.4",
     "registry.shop.test/api:2.0",
     "registry.shop.test/search:0.9",
@@ -49,7 +49,6 @@ pub const KNOWN_IMAGES: [&str; 10] = [
     "registry.shop.test/report:1.0",
     "registry.shop.test/status:1.0",
     "registry.k8s.io/external-dns/external-dns:v0.10.2",
-    "registry.k8s.io/external-dns/external-dns:v0.14.2",
     "registry.k8s.io/external-dns/external-dns:v0.21.0",
 ];
 

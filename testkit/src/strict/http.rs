@@ -25,7 +25,7 @@ pub struct Req {
     pub region: String,
     /// Signing name: `route53`, `eks`, `iam`, `ec2`, `sts`, `s3` ...
     pub service: String,
-    /// Operation name; REST services set it when they route.
+    /// Operation name; Route 53, EKS and S3 set it when they route. Of other REST services: method and path.
     pub action: String,
     /// Parameters of the query protocol (form body and query string).
     pub form: Vec<(String, String)>,
@@ -62,7 +62,16 @@ impl Req {
         if is_form {
             form.extend(parse_form(&String::from_utf8_lossy(&body)));
         }
-        let action = find(&form, "Action").unwrap_or("").to_owned();
+        // JSON protocols name the operation in a header: `ServiceQuotasV20190624.GetServiceQuota`.
+        let target = parts
+            .headers
+            .get("x-amz-target")
+            .and_then(|v| v.to_str().ok())
+            .and_then(|v| v.rsplit('.').next());
+        let action = find(&form, "Action").or(target).map_or_else(
+            || format!("{} {}", parts.method, parts.uri.path()),
+            str::to_owned,
+        );
         Req {
             method: parts.method,
             path: parts.uri.path().to_owned(),
@@ -246,7 +255,7 @@ pub struct Refusal {
     pub code: String,
     pub message: String,
     /// More members of a JSON error (`clusterName` ...).
-    pub extra: Map<String, Value>,
+    pub extra: Vec<(String, String)>,
 }
 
 impl Refusal {
@@ -255,12 +264,12 @@ impl Refusal {
             status,
             code: code.to_owned(),
             message: message.into(),
-            extra: Map::new(),
+            extra: Vec::new(),
         }
     }
 
     pub fn with(mut self, key: &str, value: &str) -> Refusal {
-        self.extra.insert(key.to_owned(), json!(value));
+        self.extra.push((key.to_owned(), value.to_owned()));
         self
     }
 
@@ -270,7 +279,9 @@ impl Refusal {
             "eks" => {
                 let mut body = Map::new();
                 body.insert("message".into(), json!(self.message));
-                body.extend(self.extra.clone());
+                for (key, value) in &self.extra {
+                    body.insert(key.clone(), json!(value));
+                }
                 let mut reply = json_reply(self.status, &Value::Object(body));
                 if let Ok(code) = HeaderValue::from_str(&self.code) {
                     reply.headers_mut().insert("x-amzn-errortype", code);
@@ -322,4 +333,60 @@ fn namespace(service: &str) -> Option<&'static str> {
         "sts" => "https://sts.amazonaws.com/doc/2011-06-15/",
         _ => return None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn req(builder: ::http::request::Builder, body: &str) -> Req {
+        let (parts, ()) = builder.body(()).expect("request").into_parts();
+        Req::new(
+            parts,
+            Bytes::from(body.to_owned()),
+            "127.0.0.1:1",
+            "eu-west-1",
+        )
+    }
+
+    #[test]
+    fn service_caller_and_action_are_read_from_signature_form_and_target() {
+        let signed = |service: &str| {
+            ::http::Request::post("/").header(
+                "authorization",
+                format!("AWS4-HMAC-SHA256 Credential=AKIA1/20261130/eu-central-1/{service}/aws4_request, SignedHeaders=host, Signature=0"),
+            )
+        };
+        let iam = req(
+            signed("iam").header("content-type", "application/x-www-form-urlencoded"),
+            "Action=CreateRole&RoleName=a+b%2Fc",
+        );
+        assert_eq!(
+            (
+                iam.service.as_str(),
+                iam.who.as_str(),
+                iam.region.as_str(),
+                iam.action.as_str()
+            ),
+            ("iam", "AKIA1", "eu-central-1", "CreateRole")
+        );
+        assert_eq!(iam.form_json(), json!({"RoleName": "a b/c"}));
+        let quotas = req(
+            signed("servicequotas")
+                .header("x-amz-target", "ServiceQuotasV20190624.GetServiceQuota"),
+            "{}",
+        );
+        assert_eq!(quotas.action, "GetServiceQuota");
+        let presigned = req(
+            ::http::Request::get(
+                "/?Action=GetCallerIdentity&X-Amz-Credential=K%2F20261130%2Feu-west-1%2Fsts%2Faws4_request",
+            ),
+            "",
+        );
+        assert_eq!(
+            (presigned.service.as_str(), presigned.who.as_str()),
+            ("sts", "K")
+        );
+        assert_eq!(req(::http::Request::get("/bucket/key"), "").service, "s3");
+    }
 }

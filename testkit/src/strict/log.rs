@@ -25,6 +25,9 @@ pub struct Call {
 /// Whether an operation's name says that it only reads.
 pub fn reads_only(action: &str) -> bool {
     const READS: &[&str] = &[
+        // Method and path of REST services that the layer does not know.
+        "GET ",
+        "HEAD ",
         "Get",
         "List",
         "Describe",

@@ -17,7 +17,7 @@ fn port(p: Option<i32>) -> i32 {
     p.unwrap_or(-1)
 }
 
-fn permission(resource: &Resource, describe: bool) -> Result<IpPermission> {
+fn permission(resource: &Resource) -> Result<IpPermission> {
     let Resource::SecurityGroupRule {
         protocol,
         from_port,
@@ -31,7 +31,7 @@ fn permission(resource: &Resource, describe: bool) -> Result<IpPermission> {
     };
     let pair = UserIdGroupPair::builder()
         .group_id(source_group)
-        .set_description(describe.then(|| description.clone()))
+        .description(description)
         .build();
     let all = protocol == "-1";
     Ok(IpPermission::builder()
@@ -120,7 +120,7 @@ impl LiveCloud {
             .await
             .authorize_security_group_ingress()
             .group_id(group)
-            .ip_permissions(permission(resource, true)?)
+            .ip_permissions(permission(resource)?)
             .tag_specifications(
                 TagSpecification::builder()
                     .resource_type(ResourceType::SecurityGroupRule)
@@ -133,19 +133,23 @@ impl LiveCloud {
         Ok(())
     }
 
+    /// By the rule's own id: a revoke by content would also hit a rule that somebody made again in the meantime.
     pub(super) async fn delete_rule(&self, resource: &Resource) -> Result<()> {
         let Resource::SecurityGroupRule { group, .. } = resource else {
             return Err(super::internal("security-group-rule", "not a rule"));
         };
-        if self.rule(resource).await?.is_none() {
+        let Some(rule) = self.rule(resource).await? else {
             return Ok(());
-        }
+        };
+        let id = rule
+            .security_group_rule_id()
+            .ok_or_else(|| super::internal(&resource.id(), "EC2 lists the rule without an id"))?;
         super::absent_is_fine(
             self.ec2()
                 .await
                 .revoke_security_group_ingress()
                 .group_id(group)
-                .ip_permissions(permission(resource, false)?)
+                .security_group_rule_ids(id)
                 .send()
                 .await
                 .map_err(|e| aws::error(&resource.id(), e)),

@@ -128,42 +128,48 @@ pub(super) async fn closed(place: &Place<'_>, session: &Session) -> Result<bool>
 /// Really tries: as the application's role, a statement that inserts no row into each table, in a transaction that is rolled back.
 /// Statement triggers and permissions are checked all the same. `true` when any table lets it through.
 pub(super) async fn accepts_writes(place: &Place<'_>, session: &Session) -> Result<bool> {
-    let role = &place.database.role;
     for t in schema::tables(place, session).await? {
-        let attempt = format!(
-            "begin; set local lock_timeout = {WAIT_MS}; set local role {}; insert into {} select where false; rollback",
-            ident(role),
-            t.quoted()
+        // Becoming the role is a statement of its own: that *we* may not do it proves nothing about the fence.
+        let become_role = format!(
+            "begin; set local lock_timeout = {WAIT_MS}; set local role {}",
+            ident(&place.database.role)
         );
-        let outcome = session.client.batch_execute(&attempt).await;
-        if let Err(e) = &outcome {
+        if let Err(e) = session.client.batch_execute(&become_role).await {
             session.run("rollback").await?;
-            match e.code() {
-                Some(c)
-                    if *c == SqlState::READ_ONLY_SQL_TRANSACTION
-                        || *c == SqlState::INSUFFICIENT_PRIVILEGE =>
-                {
-                    continue;
-                }
-                Some(c)
-                    if *c == SqlState::UNDEFINED_OBJECT
-                        || *c == SqlState::INVALID_PARAMETER_VALUE =>
-                {
-                    return Err(Error::new(
-                        Class::Refused,
-                        place.at(),
-                        format!("the application's role {role} does not exist on this server"),
-                    )
-                    .remedy(format!(
-                        "create role {role} there, with the password that the application uses"
-                    )));
-                }
-                _ => return Err(session.error(e)),
-            }
+            return Err(cannot_become(place, session, &e));
         }
-        return Ok(true);
+        let attempt = format!("insert into {} select where false", t.quoted());
+        let outcome = session.client.batch_execute(&attempt).await;
+        session.run("rollback").await?;
+        match outcome {
+            Ok(()) => return Ok(true),
+            Err(e)
+                if e.code() == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+                    || e.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => {}
+            Err(e) => return Err(session.error(&e)),
+        }
     }
     Ok(false)
+}
+
+fn cannot_become(place: &Place<'_>, session: &Session, e: &tokio_postgres::Error) -> Error {
+    let (role, admin) = (&place.database.role, &place.database.admin);
+    match e.code() {
+        Some(c) if *c == SqlState::UNDEFINED_OBJECT || *c == SqlState::INVALID_PARAMETER_VALUE => {
+            Error::new(
+                Class::Refused,
+                place.at(),
+                format!("the application's role {role} does not exist on this server"),
+            )
+            .remedy(format!(
+                "create role {role} there, with the password that the application uses"
+            ))
+        }
+        Some(c) if *c == SqlState::INSUFFICIENT_PRIVILEGE => session.error(e).remedy(format!(
+            "GRANT {role} TO {admin}, so that a write of the application can be tried"
+        )),
+        _ => session.error(e),
+    }
 }
 
 /// Ends transactions (other than ours and replication's) that hold write locks on the tables.

@@ -164,6 +164,12 @@ pub(super) async fn copy(
             command.args(["--table", &t.quoted()]);
         }
     }
+    // PGSERVICE, PGOPTIONS and their like must not decide which database this is.
+    for (variable, _) in std::env::vars_os() {
+        if variable.to_string_lossy().starts_with("PG") {
+            command.env_remove(variable);
+        }
+    }
     if let Some(password) = password(source.database, &source.at())? {
         command.env("PGPASSWORD", password);
     }

@@ -125,6 +125,8 @@ fn connection(source: &Place<'_>) -> Result<String> {
         conninfo("port", &port),
         conninfo("dbname", &db.database),
         conninfo("user", &db.admin),
+        // Without it DROP SUBSCRIPTION waits for ever for a server that is gone.
+        conninfo("connect_timeout", "10"),
     ]
     .join(" ");
     if let Some(password) = password(db, &source.at())? {

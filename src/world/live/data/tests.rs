@@ -652,6 +652,27 @@ async fn a_copy_that_was_cut_off_leaves_no_slots_when_it_is_undone() {
     assert_eq!(traces(&b.blue).await, "");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn an_administrator_who_cannot_try_as_the_application_proves_nothing() {
+    let b = bench().await;
+    b.blue
+        .connect("postgres", "shop")
+        .await
+        .batch_execute("create role dba login")
+        .await
+        .unwrap();
+    let mut set = b.data.sets["orders"].clone();
+    if let Some(blue) = set.blue.as_mut() {
+        blue.admin = "dba".into();
+    }
+    let e = LiveData::new(&[set])
+        .probe_write("orders", Side::Blue)
+        .await
+        .unwrap_err();
+    assert_eq!(e.class, Class::Unauthorized, "never a false `closed`: {e}");
+    assert!(e.remedy.contains("GRANT orders TO dba"), "{}", e.remedy);
+}
+
 #[tokio::test]
 async fn a_database_that_nobody_serves_is_unreachable_and_says_where() {
     let port = std::net::TcpListener::bind("127.0.0.1:0")

@@ -33,6 +33,7 @@ pub(super) struct Thing {
     pub deleted: Option<Duration>,
 }
 
+#[derive(Clone)]
 pub(super) struct CloudState {
     pub inventory: Inventory,
     pub green: String,

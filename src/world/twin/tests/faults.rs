@@ -81,3 +81,24 @@ fn a_second_runtime_goes_on_with_the_same_world_and_time_never_runs_back() {
     });
     assert!(t.elapsed() >= before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_forked_world_goes_its_own_way() {
+    let (t, w) = company();
+    pass(60).await;
+    let f = t.fork();
+    let other = f.world();
+    scale(other.blue.as_ref(), "storefront", "web", 1).await;
+    pass(60).await;
+    let at = id("apps/v1", "Deployment", "storefront", "web");
+    assert_eq!(
+        w.blue.get(&at).await.unwrap().unwrap()["status"]["readyReplicas"],
+        3
+    );
+    assert_eq!(
+        other.blue.get(&at).await.unwrap().unwrap()["status"]["readyReplicas"],
+        1
+    );
+    assert_eq!(t.blue_writes().len(), 0);
+    assert_eq!(f.blue_writes().len(), 1);
+}

@@ -58,7 +58,8 @@ async fn replicas_records_and_what_green_has_are_seen_by_name() {
         "{d:#?}"
     );
     assert!(
-        d.iter().any(|l| l.starts_with("cloud > clusters: ")),
+        d.iter()
+            .any(|l| l.starts_with("cloud > clusters > shop-green: absent ->")),
         "{d:#?}"
     );
     assert!(!d.iter().any(|l| l.contains("zones")), "{d:#?}");

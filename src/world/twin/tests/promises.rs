@@ -435,3 +435,27 @@ async fn an_hour_of_a_hundred_objects_with_a_call_every_few_seconds_costs_about_
     assert_eq!(t.violations(), Vec::<String>::new());
     assert!(real.elapsed().as_secs_f64() < 10.0, "{:?}", real.elapsed());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_rehearsals_can_each_have_a_fresh_twin() {
+    let mut s = snapshot();
+    for n in 0..60 {
+        let name = format!("app{n}");
+        s.blue
+            .objects
+            .push(deployment("storefront", &name, 2, "app:1", &[]));
+        s.blue.objects.push(service("storefront", &name));
+    }
+    let real = Instant::now();
+    for _ in 0..10 {
+        of(&s);
+    }
+    eprintln!("TWIN NEW {:?}", real.elapsed() / 10);
+    let (t, _) = of(&s);
+    let real2 = Instant::now();
+    for _ in 0..10 {
+        t.fork();
+    }
+    eprintln!("TWIN FORK {:?}", real2.elapsed() / 10);
+    assert!(real.elapsed().as_secs_f64() < 10.0, "{:?}", real.elapsed());
+}

@@ -1,0 +1,153 @@
+//! `crossfade discover`: a snapshot of blue, the account and the zones, live or from files. Reads only.
+
+use crate::error::{Error, Kind, Result};
+use crate::snapshot::mask::Key;
+use crate::snapshot::model::{Kops, Snapshot};
+use crate::snapshot::{discover, files, store};
+use crate::spec::model::Spec;
+use crate::yaml;
+use clap::Args;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// `discover`
+#[derive(Args, Clone, Debug, Default)]
+pub struct DiscoverArgs {
+    /// Plan folder; the only one in ./plans when absent
+    #[arg(value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// Read these files and folders instead of servers: kops exports, kubectl dumps, AWS CLI output
+    #[arg(long, value_name = "PATH", num_args = 1..)]
+    pub from_files: Vec<PathBuf>,
+    /// Where the snapshot goes; PLAN/snapshot when absent
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Which kops cluster, when the files hold several
+    #[arg(long, value_name = "NAME", requires = "from_files")]
+    pub cluster: Option<String>,
+}
+
+/// What a verb has to say: for people, for programs, and remarks for stderr.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// Text output.
+    pub text: String,
+    /// Machine output.
+    pub json: Value,
+    /// Remarks for stderr, in text output only.
+    pub notes: Vec<String>,
+}
+
+/// Runs the verb. `plan_folder` finds the plan folder; it is asked only when one is needed.
+pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -> Result<Report> {
+    let (dir, snapshot, unused) = if args.from_files.is_empty() {
+        let plan = plan_folder()?;
+        let dir = args.out.clone().unwrap_or_else(|| plan.join("snapshot"));
+        let spec = crate::spec::load(&plan.join("migration.yaml"))?;
+        let snapshot = live(&spec, &plan, &Key::beside(&dir)?)?;
+        (dir, snapshot, vec![])
+    } else {
+        let dir = match &args.out {
+            Some(dir) => dir.clone(),
+            None => plan_folder()?.join("snapshot"),
+        };
+        let wanted = match (&args.cluster, &args.plan) {
+            (Some(name), _) => Some(name.clone()),
+            (None, Some(plan)) if plan.join("migration.yaml").is_file() => Some(
+                crate::spec::load(&plan.join("migration.yaml"))?
+                    .blue
+                    .cluster,
+            ),
+            _ => None,
+        };
+        let found = files::from_files(&args.from_files, wanted.as_deref(), &Key::beside(&dir)?)?;
+        (dir, found.snapshot, found.unused)
+    };
+    store::write(&dir, &snapshot)?;
+    Ok(report(&dir, &snapshot, unused))
+}
+
+/// Reads the live world of a spec. `base` is the folder of its `migration.yaml`.
+pub fn live(spec: &Spec, base: &Path, key: &Key) -> Result<Snapshot> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| Error::new(Kind::Bug, format!("no runtime: {e}")))?;
+    runtime.block_on(async {
+        let world = crate::world::live::connect(spec, base)?;
+        let kops = state_store(spec, base).await;
+        discover::live(&world, spec, kops, key).await
+    })
+}
+
+/// The kops documents of the declared state store. A store that cannot be reached is a gap, a wrong one an error.
+async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
+    let Some(location) = &spec.blue.state_store else {
+        return Err(Error::new(
+            Kind::Unreachable,
+            "no state store is declared (blue.stateStore)",
+        ));
+    };
+    let parse = |text: &str, place: &str| -> Result<Value> {
+        match yaml::manifests(text, place).into_iter().next() {
+            Some(first) => first.map(|(value, _)| value),
+            None => Err(Error::new(Kind::BadInput, "this kops document is empty").at(place)),
+        }
+    };
+    crate::world::live::state_store(location, base, &spec.blue.cluster, &spec.aws, &parse).await
+}
+
+/// What was found, in a few lines.
+pub fn report(dir: &Path, s: &Snapshot, unused: Vec<String>) -> Report {
+    let groups = s.kops.instance_groups.len();
+    let records: usize = s.zones.iter().map(|z| z.records.len()).sum();
+    let cluster = s
+        .kops
+        .cluster
+        .as_ref()
+        .map(|c| crate::snapshot::kops::name_of(c).to_string());
+    let version = s.blue.version.as_ref().map(|v| v.git_version.clone());
+    let mut text = format!(
+        "snapshot {}\n  kops      {}, {groups} instance groups\n  blue      {}, {} objects\n  green     {}\n  aws       {}\n  dns       {} zones, {records} record sets",
+        dir.display(),
+        cluster.as_deref().unwrap_or("no cluster"),
+        version.as_deref().unwrap_or("unknown version"),
+        s.blue.objects.len(),
+        match &s.green {
+            Some(g) => format!("{} objects", g.objects.len()),
+            None => "none yet".into(),
+        },
+        match &s.aws {
+            Some(a) => format!(
+                "account {}, {} subnets, {} roles",
+                a.identity.account,
+                a.subnets.len(),
+                a.roles.len()
+            ),
+            None => "not read".into(),
+        },
+        s.zones.len(),
+    );
+    for gap in &s.not_checked {
+        text.push_str(&format!("\n  not read  {}: {}", gap.what, gap.why));
+    }
+    Report {
+        text,
+        json: json!({
+            "snapshot": dir,
+            "cluster": cluster,
+            "kubernetes": version,
+            "instance_groups": groups,
+            "objects": s.blue.objects.len(),
+            "zones": s.zones.len(),
+            "records": records,
+            "not_checked": s.not_checked,
+            "unused": unused,
+        }),
+        notes: unused
+            .into_iter()
+            .map(|u| format!("not used: {u}"))
+            .collect(),
+    }
+}
