@@ -76,7 +76,7 @@ pub(super) fn zones_are_public(i: &Input, r: &mut Report) {
     }
 }
 
-/// ID-10, the part that a plan can see: green must not be something that is there already.
+/// ID-01, the part that a plan can see: green is neither blue nor something that is there already.
 pub(super) fn green_is_not_blue(i: &Input, r: &mut Report) {
     if i.spec.green.name == i.spec.blue.cluster {
         r.blocker(

@@ -45,6 +45,35 @@ fn finding(id: &str, severity: Severity, object: &str, message: String, remedy: 
     }
 }
 
+impl Names {
+    /// Takes out names whose object green will not have: they would point at nothing there.
+    pub fn only_copied(&mut self, verdicts: &[super::model::Verdict]) {
+        let coming: BTreeSet<&str> = verdicts
+            .iter()
+            .filter(|v| v.target.is_some())
+            .map(|v| v.object.as_str())
+            .collect();
+        let (stay, gone): (Vec<Name>, Vec<Name>) = std::mem::take(&mut self.names)
+            .into_iter()
+            .partition(|n| coming.contains(n.object.as_str()));
+        self.names = stay;
+        for n in gone {
+            self.basis
+                .retain(|k, _| *k != format!("record/{}/{}", n.host, n.rtype));
+            self.findings.push(finding(
+                "DNS-14",
+                Severity::Blocker,
+                &format!("host/{}", n.host),
+                format!(
+                    "{} is not copied to green, so the name cannot be handed over",
+                    n.object
+                ),
+                "Copy the object, or take the host out of it on blue before the migration.",
+            ));
+        }
+    }
+}
+
 /// ExternalDNS instances among blue's workloads.
 fn instances(snapshot: &Snapshot, findings: &mut Vec<Finding>) -> Vec<(String, Config)> {
     let mut out = vec![];
@@ -138,8 +167,7 @@ pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
                 ));
                 continue;
             }
-            let wants: Vec<Value> = snapshot.blue.objects.clone();
-            let wanted: BTreeMap<String, String> = edns::desired(&wants, config)
+            let wanted: BTreeMap<String, String> = edns::desired(&snapshot.blue.objects, config)
                 .into_iter()
                 .map(|e| (e.name, e.resource))
                 .collect();

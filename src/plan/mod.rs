@@ -33,7 +33,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.node_groups = built.groups.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
-    let names = dns::names(&spec, snapshot);
+    let mut names = dns::names(&spec, snapshot);
     cx.learn_dns(
         &names.instances,
         names.names.iter().map(|n| n.host.clone()).collect(),
@@ -42,9 +42,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
-    findings.extend(names.findings.clone());
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
+    names.only_copied(&verdicts);
+    findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
