@@ -35,9 +35,6 @@ pub mod exit {
     pub const BLOCKED: u8 = 3;
 }
 
-pub mod discover;
-pub mod init;
-pub mod schema;
 
 /// Runs the program.
 pub fn main() -> ExitCode {
