@@ -111,3 +111,77 @@ fn discover_from_files_writes_a_snapshot_in_which_no_secret_is_left() {
             .is_some_and(|g| g.iter().any(|n| n["what"] == "aws.inventory"))
     );
 }
+
+/// All files of a folder by relative name.
+fn bytes(dir: &Path) -> std::collections::BTreeMap<String, Vec<u8>> {
+    let mut out = std::collections::BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(d) = todo.pop() {
+        for e in std::fs::read_dir(&d).expect("folder") {
+            let p = e.expect("entry").path();
+            if p.is_dir() {
+                todo.push(p);
+            } else {
+                let name = p.strip_prefix(dir).expect("inside").display().to_string();
+                out.insert(name, std::fs::read(&p).expect("file"));
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn the_demo_snapshot_is_exactly_what_discover_makes_of_the_demo_dump() {
+    let demo = Path::new(env!("CARGO_MANIFEST_DIR")).join("plans/demo");
+    let make = |out: PathBuf| {
+        let a = DiscoverArgs {
+            from_files: vec![demo.join("dump")],
+            out: Some(out),
+            ..DiscoverArgs::default()
+        };
+        discover::run(&a, || panic!("needs no plan folder")).expect("written")
+    };
+    if std::env::var_os("CROSSFADE_BLESS").is_some() {
+        make(demo.join("snapshot"));
+    }
+    let dir = tempfile::tempdir().expect("dir");
+    std::fs::copy(demo.join(".hash-key"), dir.path().join(".hash-key")).expect("key");
+    let said = make(dir.path().join("snapshot"));
+    let (fresh, kept) = (
+        bytes(&dir.path().join("snapshot")),
+        bytes(&demo.join("snapshot")),
+    );
+    assert_eq!(
+        fresh.keys().collect::<Vec<_>>(),
+        kept.keys().collect::<Vec<_>>()
+    );
+    for (name, text) in &fresh {
+        assert!(
+            *text == kept[name],
+            "{name} differs: CROSSFADE_BLESS=1 cargo test --workspace demo_snapshot"
+        );
+    }
+    assert_eq!(said.json["not_checked"], json!([]), "the dump is complete");
+    let s = store::read(&demo.join("snapshot")).expect("reads back");
+    let text = serde_json::to_string(&s).expect("json");
+    assert!(
+        !text.contains("CANARY-") && !text.contains("Q0FOQVJZ"),
+        "a secret is left"
+    );
+    assert!(
+        s.blue.identity.is_some()
+            && s.blue
+                .find("Ingress", Some("storefront"), "web")
+                .is_some_and(|i| i["status"]["loadBalancer"]["ingress"][0]["ip"] == "203.0.113.10")
+    );
+    assert_eq!(
+        s.zones[0]
+            .records
+            .iter()
+            .filter(|r| r.values.iter().any(|v| v.contains("owner=shop-blue")))
+            .count(),
+        6
+    );
+    let spec = spec::load(&demo.join("migration.yaml")).expect("the demo's spec is good");
+    assert_eq!(spec.blue.cluster, "shop.test");
+}

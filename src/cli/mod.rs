@@ -35,7 +35,6 @@ pub mod exit {
     pub const BLOCKED: u8 = 3;
 }
 
-
 /// Runs the program.
 pub fn main() -> ExitCode {
     // Format and panics first: both must work when nothing else does.

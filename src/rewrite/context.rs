@@ -384,6 +384,13 @@ impl Context {
             }
         }
         accounts.retain(|a| !others.contains(a) && a.1 != "default");
+        // Green's instance has a role of its own.
+        for (ns, name) in &accounts {
+            let key = format!("{ns}/{name}");
+            self.sa_roles.remove(&key);
+            self.pod_roles.remove(&key);
+            self.sa_conflicts.remove(&key);
+        }
         let mut roles = BTreeSet::new();
         let mut kept_roles = BTreeSet::new();
         for o in &snapshot.blue.objects {

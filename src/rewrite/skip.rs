@@ -103,6 +103,8 @@ pub(super) fn decide(w: &mut Work) {
         w.skip(24);
     } else if bootstrap(w, kind) {
         w.skip(25);
+    } else if kind == "LimitRange" && w.namespace() == "default" && w.name() == "limits" {
+        kops_limits(w);
     } else if kops(w, kind) {
         w.skip(26);
         if kind == "ConfigMap" && w.name() == "coredns" {
@@ -198,9 +200,6 @@ fn kops(w: &Work, kind: &str) -> bool {
     if kind == "StorageClass" {
         return false;
     }
-    if kind == "LimitRange" && w.namespace() == "default" && w.name() == "limits" {
-        return false;
-    }
     let owner_is_addon = items(o, "/metadata/ownerReferences")
         .filter_map(|r| r["name"].as_str())
         .any(|n| ADDONS.iter().any(|a| n.starts_with(a)));
@@ -222,6 +221,27 @@ fn service_account_token_of_addon(w: &Work) -> bool {
                 || sa.ends_with("-controller")
                 || w.cx.controller_accounts.contains(sa)
         })
+}
+
+/// Without kops's LimitRange pods that request nothing would be packed more densely (rule 26): it is copied, without kops's marks.
+fn kops_limits(w: &mut Work) {
+    let Some(labels) = w
+        .object
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    else {
+        return w.tidied(26);
+    };
+    labels.retain(|k, _| {
+        !matches!(
+            k.as_str(),
+            "app.kubernetes.io/managed-by" | "addon.kops.k8s.io/name" | "k8s-addon"
+        )
+    });
+    if labels.is_empty() {
+        super::work::take(&mut w.object, "/metadata/labels");
+    }
+    w.changed(26);
 }
 
 /// Custom zones in blue's Corefile are intent (rule 26): they are reported, green's CoreDNS is EKS's.

@@ -113,8 +113,13 @@ impl Step for Ensure {
     async fn observe(&self, cx: &Cx) -> StepResult<Value> {
         let resource = self.resolved(cx).await?;
         let found = cx.world.cloud.find(&resource).await?;
+        // Half made by this run before a crash (a role without its policies yet): ours to finish.
+        let ours = found
+            .as_ref()
+            .is_some_and(|f| f.run.as_deref() == Some(cx.run.as_str()));
         if let Some(found) = &found
             && !found.equal
+            && !ours
         {
             return Err(refused(
                 resource.id(),
@@ -123,7 +128,7 @@ impl Step for Ensure {
             ));
         }
         Ok(json!(Before {
-            existed: found.is_some(),
+            existed: found.is_some() && !ours,
             resource
         }))
     }
@@ -134,11 +139,7 @@ impl Step for Ensure {
             // A create whose answer was lost, or a crash after it: found here, never made twice.
             let found = cx.world.cloud.find(&before.resource).await?;
             match found {
-                None => match cx.world.cloud.create(&before.resource, &cx.run).await {
-                    Ok(()) => {}
-                    Err(e) if e.class == Class::AlreadyExists => {}
-                    Err(e) => return Err(e.into()),
-                },
+                None => create(cx, &before.resource).await?,
                 Some(found) if matches!(found.status, Status::Deleting) => {
                     return Err(Error::new(
                         Class::NotReady,
@@ -146,6 +147,10 @@ impl Step for Ensure {
                         "an earlier one of this name is still being deleted",
                     )
                     .into());
+                }
+                // Half made before a crash: every request of a create is idempotent, so it is finished by repeating it.
+                Some(found) if !found.equal && found.run.as_deref() == Some(cx.run.as_str()) => {
+                    create(cx, &before.resource).await?;
                 }
                 Some(_) => {}
             }
@@ -217,6 +222,13 @@ impl Step for Ensure {
             why: format!("{} to be gone", before.resource.id()),
             poll: poll(&before.resource),
         })
+    }
+}
+
+async fn create(cx: &Cx, resource: &Resource) -> StepResult<()> {
+    match cx.world.cloud.create(resource, &cx.run).await {
+        Err(e) if e.class != Class::AlreadyExists => Err(e.into()),
+        _ => Ok(()),
     }
 }
 
