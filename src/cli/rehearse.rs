@@ -185,7 +185,7 @@ fn show(r: &Rehearsal, folder: &PlanFolder, printer: &Printer) {
     if r.violations.is_empty() {
         printer.line(printer.tint("green", "every promise was kept"));
     } else {
-        printer.line(printer.tint("red", &format!("{} promises broken:", r.violations.len())));
+        printer.line(printer.tint("red", &format!("broken promises: {}", r.violations.len())));
         for v in r.violations.iter().take(20) {
             printer.line(format!("  {v}"));
         }
