@@ -159,7 +159,7 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     b.steps
 }
 
-fn ttl(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+fn ttl(i: &Input, b: &mut Builder, pins: &str) -> Vec<String> {
     let low = i.spec.dns.low_ttl;
     let mut by_zone: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();
     for n in &i.names.names {
@@ -181,7 +181,7 @@ fn ttl(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
             &format!("ttl/lower/{label}"),
             Phase::Ttl,
             "dns.ttl",
-            std::slice::from_ref(pins),
+            &[pins.to_string()],
             Promise::Exact,
             format!(
                 "lower the TTL of {} to {low} s",
@@ -215,7 +215,7 @@ fn expected(r: &Resource) -> [u32; 2] {
     }
 }
 
-fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<String>) {
+fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String>) {
     let all = resources::all(i.target, i.spec, i.snapshot, i.cx, i.names);
     let step_id = |r: &str| format!("provision/{r}");
     let mut ids = vec![];
@@ -224,7 +224,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<Str
     for n in all {
         let rid = n.resource.id();
         let mut needs: Vec<String> = n.needs.iter().map(|x| step_id(x)).collect();
-        needs.push(pins.clone());
+        needs.push(pins.to_string());
         let promise = match &n.resource {
             Resource::TrustStatement { .. }
             | Resource::SecurityGroupRule { .. }
@@ -353,7 +353,7 @@ fn sets(i: &Input) -> Vec<String> {
         .collect()
 }
 
-fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+fn streams(i: &Input, b: &mut Builder, pins: &str) -> Vec<String> {
     sets(i)
         .into_iter()
         .map(|s| {
@@ -361,7 +361,7 @@ fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
                 &format!("data/stream/{s}"),
                 Phase::Data,
                 "data.stream",
-                std::slice::from_ref(pins),
+                &[pins.to_string()],
                 Promise::Exact,
                 format!(
                     "copy data set {s} to green and keep it in step; green stays closed for writes"
