@@ -42,10 +42,7 @@ pub fn check_plan(plan: &Plan, registry: &Registry) -> Result<()> {
 }
 
 /// Some steps and all they need, in the plan's order.
-pub(super) fn with_needs<'p>(
-    plan: &'p Plan,
-    wanted: impl Fn(&StepSpec) -> bool,
-) -> Vec<&'p StepSpec> {
+pub(super) fn with_needs(plan: &Plan, wanted: impl Fn(&StepSpec) -> bool) -> Vec<&StepSpec> {
     let mut ids = BTreeSet::new();
     // Needs come before, so one walk from the end sees every step after all that need it.
     for step in plan.steps.iter().rev() {

@@ -268,7 +268,7 @@ impl Engine {
     /// Records that a person leaves a stuck undo as it is.
     pub fn skip(&self, step: &str, reason: &str) -> Result<()> {
         let state = self.journal.state();
-        if !state.steps.get(step).is_some_and(|s| s.stuck.is_some()) {
+        if state.steps.get(step).is_none_or(|s| s.stuck.is_none()) {
             let stuck = state.stuck().map(|(id, _)| id.to_string());
             return Err(
                 Error::new(Kind::Usage, format!("the undo of step {step} is not stuck"))
