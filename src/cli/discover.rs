@@ -40,12 +40,13 @@ pub struct Report {
 
 /// Runs the verb. `plan_folder` finds the plan folder; it is asked only when one is needed.
 pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -> Result<Report> {
-    let (dir, snapshot, unused) = if args.from_files.is_empty() {
+    let (dir, key, snapshot, unused) = if args.from_files.is_empty() {
         let plan = plan_folder()?;
         let dir = args.out.clone().unwrap_or_else(|| plan.join("snapshot"));
         let spec = crate::spec::load(&plan.join("migration.yaml"))?;
-        let snapshot = live(&spec, &plan, &Key::beside(&dir)?)?;
-        (dir, snapshot, vec![])
+        let key = Key::load_or_new(&dir)?;
+        let snapshot = live(&spec, &plan, &key)?;
+        (dir, key, snapshot, vec![])
     } else {
         let dir = match &args.out {
             Some(dir) => dir.clone(),
@@ -60,9 +61,12 @@ pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -
             ),
             _ => None,
         };
-        let found = files::from_files(&args.from_files, wanted.as_deref(), &Key::beside(&dir)?)?;
-        (dir, found.snapshot, found.unused)
+        let key = Key::load_or_new(&dir)?;
+        let found = files::from_files(&args.from_files, wanted.as_deref(), &key)?;
+        (dir, key, found.snapshot, found.unused)
     };
+    // Only now is anything written: bad input and unreachable servers leave no trace.
+    key.keep(&dir)?;
     store::write(&dir, &snapshot)?;
     Ok(report(&dir, &snapshot, unused))
 }

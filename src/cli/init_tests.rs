@@ -185,3 +185,20 @@ fn the_demo_snapshot_is_exactly_what_discover_makes_of_the_demo_dump() {
     let spec = spec::load(&demo.join("migration.yaml")).expect("the demo's spec is good");
     assert_eq!(spec.blue.cluster, "shop.test");
 }
+
+#[test]
+fn a_refused_discover_leaves_nothing_behind_not_even_a_key() {
+    let dir = tempfile::tempdir().expect("dir");
+    let azure = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/tests/corpus/kops/REFUSE-azure.yaml"
+    );
+    let a = DiscoverArgs {
+        from_files: vec![azure.into()],
+        out: Some(dir.path().join("plan/snapshot")),
+        ..DiscoverArgs::default()
+    };
+    let e = discover::run(&a, || panic!("needs no plan folder")).expect_err("another cloud");
+    assert_eq!(e.kind, Kind::BadInput);
+    assert_eq!(std::fs::read_dir(dir.path()).expect("folder").count(), 0);
+}

@@ -59,6 +59,9 @@ struct Have {
     incomplete: bool,
 }
 
+/// Rows of a plan by name and set identifier (externaldns.md 4).
+type Rows = BTreeMap<(String, Option<String>), (Vec<Have>, Vec<Want>)>;
+
 #[derive(Default)]
 struct Plan {
     create: Vec<(Want, Heritage)>,
@@ -78,7 +81,7 @@ pub fn plan_groups(
     }
     let noop = config.registry == "noop";
     let visible = |name: &str| in_zone(name, &zone.name) && config.matches_domain(&bare(name));
-    let mut rows: BTreeMap<(String, Option<String>), (Vec<Have>, Vec<Want>)> = BTreeMap::new();
+    let mut rows: Rows = BTreeMap::new();
     for (r, heritage) in records.iter().zip(heritage_of(records, config)) {
         if is_registry_txt(r) && !noop || !config.manages(&r.rtype) || !visible(&r.name) {
             continue;

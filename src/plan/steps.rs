@@ -166,7 +166,7 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     b.steps
 }
 
-fn ttl(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+fn ttl(i: &Input, b: &mut Builder, pins: &str) -> Vec<String> {
     let low = i.spec.dns.low_ttl;
     let mut by_zone: BTreeMap<&str, Vec<(&str, u32)>> = BTreeMap::new();
     for n in &i.names.names {
@@ -188,7 +188,7 @@ fn ttl(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
             &format!("ttl/lower/{label}"),
             Phase::Ttl,
             "dns.ttl",
-            std::slice::from_ref(pins),
+            &[pins.to_string()],
             Promise::Exact,
             format!(
                 "lower the TTL of {} to {low} s",
@@ -222,7 +222,7 @@ fn expected(r: &Resource) -> [u32; 2] {
     }
 }
 
-fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<String>) {
+fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String>) {
     let all = resources::all(i.target, i.spec, i.snapshot, i.cx, i.names);
     // Ids are for people too: what is only known once the cluster stands goes by its role in the plan.
     let cluster = i.target.cluster.name.clone();
@@ -239,7 +239,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &String) -> (Vec<String>, Vec<Str
     for n in all {
         let rid = n.resource.id();
         let mut needs: Vec<String> = n.needs.iter().map(|x| step_id(x)).collect();
-        needs.push(pins.clone());
+        needs.push(pins.to_string());
         let promise = match &n.resource {
             Resource::TrustStatement { .. }
             | Resource::SecurityGroupRule { .. }
@@ -368,7 +368,7 @@ fn sets(i: &Input) -> Vec<String> {
         .collect()
 }
 
-fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
+fn streams(i: &Input, b: &mut Builder, pins: &str) -> Vec<String> {
     sets(i)
         .into_iter()
         .map(|s| {
@@ -376,7 +376,7 @@ fn streams(i: &Input, b: &mut Builder, pins: &String) -> Vec<String> {
                 &format!("data/stream/{s}"),
                 Phase::Data,
                 "data.stream",
-                std::slice::from_ref(pins),
+&[pins.to_string()],
                 Promise::Compensating(
                     "the copy on green's database stays there, closed; a later run empties and refills it".into(),
                 ),

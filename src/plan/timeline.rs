@@ -61,11 +61,11 @@ fn closed(steps: &[StepSpec]) -> [u32; 2] {
     ]
 }
 
-fn longest<'a>(
-    steps: &'a [StepSpec],
+fn longest(
+    steps: &[StepSpec],
     cost: impl Fn(&StepSpec) -> u32,
     counts: impl Fn(&StepSpec) -> bool,
-) -> BTreeMap<&'a str, (u32, Option<&'a str>)> {
+) -> BTreeMap<&str, (u32, Option<&str>)> {
     let mut best: BTreeMap<&str, (u32, Option<&str>)> = BTreeMap::new();
     for s in steps {
         if !counts(s) {

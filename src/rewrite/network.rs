@@ -21,7 +21,7 @@ pub(super) fn rewrite(w: &mut Work) {
                 "NET-07",
                 Severity::Warning,
                 67,
-                format!("{} of {} has no engine on green: its protection is lost", w.kind().to_string(), w.id.group()),
+                format!("{} of {} has no engine on green: its protection is lost", w.kind(), w.id.group()),
                 "Translate it into networking.k8s.io NetworkPolicies, or install the engine on green.",
             );
         }

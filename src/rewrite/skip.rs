@@ -158,6 +158,28 @@ fn generated(w: &Work, kind: &str) -> bool {
     }
 }
 
+/// Flow schemas and priority levels that API servers have made by themselves since 1.18.
+const BUILT_IN_FLOW: &[&str] = &[
+    "catch-all",
+    "endpoint-controller",
+    "exempt",
+    "global-default",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kube-system-service-accounts",
+    "leader-election",
+    "node-high",
+    "probes",
+    "service-accounts",
+    "system",
+    "system-leader-election",
+    "system-node-high",
+    "system-nodes",
+    "workload-high",
+    "workload-leader-election",
+    "workload-low",
+];
+
 /// Rule 25.
 fn bootstrap(w: &Work, kind: &str) -> bool {
     let name = w.name();
@@ -170,8 +192,9 @@ fn bootstrap(w: &Work, kind: &str) -> bool {
         }
         "PriorityClass" => name.starts_with("system-"),
         "FlowSchema" | "PriorityLevelConfiguration" => {
+            // Servers before 1.23 put no annotation on the objects that they make themselves: there the name tells.
             annotation(w.original, "apf.kubernetes.io/autoupdate-spec").is_some()
-                || matches!(name, "exempt" | "catch-all")
+                || BUILT_IN_FLOW.contains(&name)
         }
         "ConfigMap" if w.namespace() == "kube-system" => matches!(
             name,

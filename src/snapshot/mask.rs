@@ -32,47 +32,51 @@ impl Key {
         Key(bytes)
     }
 
-    /// The key beside a snapshot folder (`.hash-key`, mode 0600), made from the system's randomness when there is none yet.
+    /// The key beside a snapshot folder (`.hash-key`, mode 0600), made and kept when there is none yet.
     pub fn beside(snapshot: &Path) -> Result<Self> {
-        let folder = match snapshot.parent() {
-            Some(p) if !p.as_os_str().is_empty() => p,
-            _ => Path::new("."),
-        };
-        let path = folder.join(KEY_FILE);
-        let fail = |what: &str, e: &dyn std::fmt::Display| {
-            Error::new(
-                Kind::BadInput,
-                format!("the hash key cannot be {what}: {e}"),
-            )
-            .at(path.display().to_string())
-            .remedy("make the folder writable, or restore the key file of this plan")
-        };
+        let key = Self::load_or_new(snapshot)?;
+        key.keep(snapshot)?;
+        Ok(key)
+    }
+
+    /// The key beside a snapshot folder, or a new one from the system's randomness that is not kept yet: bad input must
+    /// leave nothing behind, not even a key.
+    pub fn load_or_new(snapshot: &Path) -> Result<Self> {
+        let path = key_path(snapshot);
         match std::fs::read_to_string(&path) {
             Ok(text) => parse(text.trim())
                 .map(Key)
-                .ok_or_else(|| fail("used", &"it is not 64 hex digits")),
+                .ok_or_else(|| fail(&path, "used", &"it is not 64 hex digits")),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
                 let mut bytes = [0u8; 32];
                 rustls::crypto::aws_lc_rs::default_provider()
                     .secure_random
                     .fill(&mut bytes)
-                    .map_err(|_| fail("made", &"no randomness"))?;
-                std::fs::create_dir_all(folder).map_err(|e| fail("written", &e))?;
-                let mut options = std::fs::OpenOptions::new();
-                options.write(true).create_new(true);
-                #[cfg(unix)]
-                std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-                let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
-                options
-                    .open(&path)
-                    .and_then(|mut f| {
-                        f.write_all(format!("{hex}\n").as_bytes())?;
-                        f.sync_all()
-                    })
-                    .map_err(|e| fail("written", &e))?;
+                    .map_err(|_| fail(&path, "made", &"no randomness"))?;
                 Ok(Key(bytes))
             }
-            Err(e) => Err(fail("read", &e)),
+            Err(e) => Err(fail(&path, "read", &e)),
+        }
+    }
+
+    /// Writes the key beside a snapshot folder, unless there is one.
+    pub fn keep(&self, snapshot: &Path) -> Result<()> {
+        let path = key_path(snapshot);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).map_err(|e| fail(&path, "written", &e))?;
+        }
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let hex: String = self.0.iter().map(|b| format!("{b:02x}")).collect();
+        let written = options.open(&path).and_then(|mut f| {
+            f.write_all(format!("{hex}\n").as_bytes())?;
+            f.sync_all()
+        });
+        match written {
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
+            other => other.map_err(|e| fail(&path, "written", &e)),
         }
     }
 
@@ -89,6 +93,22 @@ impl Key {
             .collect();
         format!("{HASH_PREFIX}{hex}:{}", value.len())
     }
+}
+
+fn key_path(snapshot: &Path) -> std::path::PathBuf {
+    match snapshot.parent() {
+        Some(p) if !p.as_os_str().is_empty() => p.join(KEY_FILE),
+        _ => Path::new(".").join(KEY_FILE),
+    }
+}
+
+fn fail(path: &Path, what: &str, e: &dyn std::fmt::Display) -> Error {
+    Error::new(
+        Kind::BadInput,
+        format!("the hash key cannot be {what}: {e}"),
+    )
+    .at(path.display().to_string())
+    .remedy("make the folder writable, or restore the key file of this plan")
 }
 
 fn parse(hex: &str) -> Option<[u8; 32]> {
