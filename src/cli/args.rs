@@ -86,7 +86,7 @@ pub enum Command {
     Review(ReviewArgs),
     /// Run the whole plan and its way back on a simulated twin of the snapshot
     #[command(
-        after_help = "Example:\n  crossfade rehearse plans/shop\n  crossfade rehearse plans/shop --faults    (die and fail everywhere)"
+        after_help = "Example:\n  crossfade rehearse plans/shop\n  crossfade rehearse plans/shop --faults        (die and fail here and there)\n  crossfade rehearse plans/shop --faults=all    (at every journal record and call)"
     )]
     Rehearse(RehearseArgs),
     /// Move production to green: every phase up to its gate; resumable, Ctrl-C is safe
@@ -166,15 +166,24 @@ pub struct ReviewArgs {
     pub approve: Vec<String>,
 }
 
+/// How many faults are rehearsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Faults {
+    /// Some of each class, evenly spread: about a minute.
+    Sample,
+    /// Every journal record and every call: many minutes.
+    All,
+}
+
 /// `rehearse`
 #[derive(Args, Debug)]
 pub struct RehearseArgs {
     /// Which.
     #[command(flatten)]
     pub folder: Folder,
-    /// Die at every journal record and fail calls, then resume or roll back; compare every end state
-    #[arg(long)]
-    pub faults: bool,
+    /// Die at journal records and in calls, fail calls, then resume or roll back; compare every end state
+    #[arg(long, value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "sample")]
+    pub faults: Option<Faults>,
     /// Print every step
     #[arg(long, short)]
     pub verbose: bool,

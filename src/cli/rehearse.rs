@@ -1,6 +1,6 @@
 //! `rehearse`: the whole plan and its way back, on a twin of the snapshot.
 
-use super::args::{Global, RehearseArgs};
+use super::args::{Faults, Global, RehearseArgs};
 use super::exit;
 use super::folder::PlanFolder;
 use super::printer::{Printer, seconds};
@@ -11,6 +11,9 @@ use crate::error::{Error, Kind, Result};
 use crate::plan::model::{Phase, Plan};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// Faults of each class that are tried by default.
+const SAMPLE: usize = 16;
 
 /// Runs the verb.
 pub fn run(args: &RehearseArgs, global: &Global, printer: &Printer) -> Result<u8> {
@@ -44,8 +47,12 @@ pub fn run(args: &RehearseArgs, global: &Global, printer: &Printer) -> Result<u8
     } else {
         story(&plan, *printer, args.verbose)
     };
-    let result = if args.faults {
-        company.with_faults(events, &|class| show_class(class, printer))?
+    let result = if let Some(how) = args.faults {
+        let how_many = match how {
+            Faults::Sample => SAMPLE,
+            Faults::All => usize::MAX,
+        };
+        company.with_faults(events, how_many, &|class| show_class(class, printer))?
     } else {
         company.there_and_back(events)?
     };

@@ -42,7 +42,7 @@ pub type Registry = BTreeMap<&'static str, Factory>;
 /// How the engine works.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Steps at once.
+    /// Steps at once, at least 1.
     pub parallel: usize,
     /// Tries of one call before the run stops (resumable).
     pub attempts: u32,

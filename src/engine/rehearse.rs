@@ -191,10 +191,11 @@ impl Company<'_> {
         Ok((rehearsal, baseline))
     }
 
-    /// There and back, then once more for every place where it can go wrong. `said` hears about each class when it is through.
+    /// There and back, then once more for places where it can go wrong: at most `how_many` of each class, evenly spread. `said` hears about each class when it is through.
     pub fn with_faults(
         &self,
         events: Events,
+        how_many: usize,
         said: &(dyn Fn(&FaultClass) + Sync),
     ) -> Result<Rehearsal> {
         let (mut rehearsal, baseline) = paused(self.undisturbed(events))??;
@@ -203,7 +204,7 @@ impl Company<'_> {
             return Ok(rehearsal);
         };
         let mut classes = vec![];
-        for (class, cases) in baseline.classes() {
+        for (class, cases) in baseline.classes(how_many) {
             let failed = self.run_cases(&baseline, &cases);
             let result = FaultClass {
                 class,
@@ -341,14 +342,12 @@ impl Case {
     }
 }
 
-/// Calls of each class that are tried at most, evenly spread.
-const SAMPLE: usize = 60;
-
 impl Baseline {
-    fn classes(&self) -> Vec<(String, Vec<Case>)> {
+    fn classes(&self, how_many: usize) -> Vec<(String, Vec<Case>)> {
         let mut classes = vec![];
         let records = |from: u64, to: u64, point, back| -> Vec<Case> {
-            (from..to)
+            let all: Vec<u64> = (from..to).collect();
+            sample(&all, how_many)
                 .map(|n| Case {
                     fault: At::Record(point),
                     n,
@@ -363,14 +362,12 @@ impl Baseline {
         for (point, when) in points {
             for (back, then) in [(false, "resume"), (true, "roll back")] {
                 classes.push((
-                    format!("killed at each journal record, {when}; then {then}"),
+                    format!("killed at a journal record, {when}; then {then}"),
                     records(1, self.forward_records, point, back),
                 ));
             }
             classes.push((
-                format!(
-                    "killed at each journal record of the rollback, {when}; then rollback again"
-                ),
+                format!("killed at a journal record of the rollback, {when}; then rollback again"),
                 records(self.forward_records + 1, self.records, point, true),
             ));
         }
@@ -397,7 +394,7 @@ impl Baseline {
         ];
         for (fault, what, calls) in faults {
             for (back, then) in [(false, "resume"), (true, "roll back")] {
-                let cases = sample(calls)
+                let cases = sample(calls, how_many)
                     .map(|n| Case {
                         fault: At::Call(fault),
                         n,
@@ -411,9 +408,9 @@ impl Baseline {
     }
 }
 
-fn sample(calls: &[u64]) -> impl Iterator<Item = u64> {
-    let step = calls.len().div_ceil(SAMPLE).max(1);
-    calls.iter().copied().step_by(step)
+fn sample(all: &[u64], how_many: usize) -> impl Iterator<Item = u64> {
+    let step = all.len().div_ceil(how_many.max(1)).max(1);
+    all.iter().copied().step_by(step)
 }
 
 /// Runs on a runtime whose clock is paused: waits cost nothing.

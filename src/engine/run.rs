@@ -119,20 +119,21 @@ impl Engine {
                 });
             }
             if ended.is_none() {
-                let state = self.journal.state();
-                for spec in targets {
-                    if running.len() >= self.options.parallel {
-                        break;
-                    }
-                    let ready = !begun.contains(spec.id.as_str())
-                        && state.status(&spec.id) != Status::Done
-                        && spec.needs.iter().all(|n| state.status(n) == Status::Done);
-                    if ready {
-                        begun.insert(&spec.id);
-                        running.push(Box::pin(async move {
-                            (spec.id.as_str(), self.run_step(spec).await)
-                        }));
-                    }
+                let ready: Vec<&StepSpec> = self.journal.with_state(|state| {
+                    let done = |id: &str| state.status(id) == Status::Done;
+                    targets
+                        .iter()
+                        .copied()
+                        .filter(|s| !begun.contains(s.id.as_str()) && !done(&s.id))
+                        .filter(|s| s.needs.iter().all(|n| done(n)))
+                        .take(self.options.parallel - running.len())
+                        .collect()
+                });
+                for spec in ready {
+                    begun.insert(&spec.id);
+                    running.push(Box::pin(async move {
+                        (spec.id.as_str(), self.run_step(spec).await)
+                    }));
                 }
             }
             let Some((step, result)) = running.next().await else {

@@ -123,20 +123,25 @@ impl Engine {
                 });
             }
             if ended.is_none() {
-                let state = self.journal.state();
-                for spec in targets {
-                    if running.len() >= self.options.parallel {
-                        break;
-                    }
-                    let id = spec.id.as_str();
-                    let ready = !begun.contains(id)
-                        && dependents
-                            .get(id)
-                            .is_none_or(|d| d.iter().all(|d| !state.status(d).is_active()));
-                    if ready {
-                        begun.insert(id);
-                        running.push(Box::pin(async move { (id, self.undo_step(spec).await) }));
-                    }
+                let ready: Vec<&StepSpec> = self.journal.with_state(|state| {
+                    let gone = |id: &&str| !state.status(id).is_active();
+                    targets
+                        .iter()
+                        .copied()
+                        .filter(|s| !begun.contains(s.id.as_str()))
+                        .filter(|s| {
+                            dependents
+                                .get(s.id.as_str())
+                                .is_none_or(|d| d.iter().all(gone))
+                        })
+                        .take(self.options.parallel - running.len())
+                        .collect()
+                });
+                for spec in ready {
+                    begun.insert(&spec.id);
+                    running.push(Box::pin(async move {
+                        (spec.id.as_str(), self.undo_step(spec).await)
+                    }));
                 }
             }
             let Some((step, result)) = running.next().await else {
