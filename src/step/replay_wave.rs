@@ -134,6 +134,21 @@ fn mark(object: &mut Value, run: &str) {
     object["metadata"]["annotations"][RUN_ANNOTATION] = json!(run);
 }
 
+/// Whether a finalizer stands for something in the cloud that its controller deletes first.
+fn cleans_the_cloud(finalizer: &Value) -> bool {
+    const CLOUD: &[&str] = &[
+        "service.kubernetes.io/load-balancer-cleanup",
+        "service.k8s.aws/",
+        "elbv2.k8s.aws/",
+        "ingress.k8s.aws/",
+        "external-attacher/",
+        "kubernetes.io/pv-protection",
+    ];
+    finalizer
+        .as_str()
+        .is_some_and(|f| CLOUD.iter().any(|c| f.starts_with(c)))
+}
+
 /// Whether what green has already serves as the copy: every field of the target is there with the same value.
 /// What the server defaults beside it does not count; `metadata` counts for labels only.
 fn covers(there: &Value, target: &Value) -> bool {
@@ -309,14 +324,18 @@ impl Step for Wave {
             if !at(&there, "/metadata/deletionTimestamp").is_null() {
                 continue;
             }
-            // A controller that goes away in the same undo could never clear its finalizer (replay.md 11).
-            if at(&there, "/metadata/finalizers")
+            // A controller that goes away in the same undo could never clear its finalizer (replay.md 11). Those by which a
+            // controller deletes something in the cloud stay: without them green's load balancer would be left behind.
+            let (kept, stripped): (Vec<Value>, Vec<Value>) = at(&there, "/metadata/finalizers")
                 .as_array()
-                .is_some_and(|f| !f.is_empty())
-            {
+                .into_iter()
+                .flatten()
+                .cloned()
+                .partition(cleans_the_cloud);
+            if !stripped.is_empty() {
                 cx.world
                     .green
-                    .merge(&id, &json!({ "metadata": { "finalizers": null } }))
+                    .merge(&id, &json!({ "metadata": { "finalizers": kept } }))
                     .await?;
             }
             match cx.world.green.delete(&id, uid).await {
@@ -337,9 +356,17 @@ impl Step for Wave {
         {
             match cx.world.green.get(&Self::id(&name, &target)?).await {
                 Ok(None) => {}
-                Ok(Some(_)) => {
+                Ok(Some(there)) => {
                     return Ok(Settle::Pending {
-                        why: format!("{name} to be gone from green"),
+                        why: match at(&there, "/metadata/finalizers").as_array() {
+                            Some(f) if !f.is_empty() => {
+                                format!(
+                                    "{name} to be gone from green, held by {}",
+                                    at(&there, "/metadata/finalizers")
+                                )
+                            }
+                            _ => format!("{name} to be gone from green"),
+                        },
                         poll: Duration::from_secs(1),
                     });
                 }

@@ -143,7 +143,9 @@ fn one_version_each(kinds: &[ApiKind]) -> Vec<&ApiKind> {
             continue;
         }
         let slot = best.entry((moved(k), k.kind.clone())).or_insert(k);
-        if (stable(k), &k.version) > (stable(slot), &slot.version) {
+        // autoscaling/v1 hides the metrics of a newer object in an annotation.
+        let whole = |k: &ApiKind| !(k.group == "autoscaling" && k.version == "v1");
+        if (whole(k), stable(k), &k.version) > (whole(slot), stable(slot), &slot.version) {
             *slot = k;
         }
     }
@@ -452,6 +454,9 @@ fn account(inventory: &Inventory) -> Value {
         tags.remove(super::cloud::RUN_TAG);
     }
     let by_name = |list: &mut Vec<String>| list.sort();
+    for role in &mut inventory.roles {
+        by_name(&mut role.managed_policies);
+    }
     for c in &mut inventory.clusters {
         by_name(&mut c.node_groups);
         by_name(&mut c.addons);

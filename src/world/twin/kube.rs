@@ -370,6 +370,14 @@ impl State {
             return self.remove_now(side, key);
         }
         let fresh = object.pointer("/metadata/deletionTimestamp").is_none();
+        let balanced = object
+            .pointer("/metadata/finalizers/0")
+            .is_some_and(|f| f == super::lb::CLEANUP);
+        if fresh && balanced {
+            let after = self.secs(10);
+            self.at(after, Ev::LoadBalancerGone(side, key.clone()));
+        }
+        let store = self.store_mut(side);
         if fresh {
             store.update(key, |o| {
                 o["metadata"]["deletionTimestamp"] = json!(stamp);
@@ -384,7 +392,7 @@ impl State {
         }
     }
 
-    fn finish_deletion(&mut self, side: Side, key: &Key) {
+    pub(super) fn finish_deletion(&mut self, side: Side, key: &Key) {
         let ready = self.store(side).objects.get(key).is_some_and(|o| {
             key.1 != "Namespace"
                 && key.1 != "Pod"

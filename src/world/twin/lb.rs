@@ -117,6 +117,9 @@ fn names_of(object: &Value) -> Vec<String> {
     names
 }
 
+/// By it the cloud controller deletes the load balancer before the Service goes.
+pub(super) const CLEANUP: &str = "service.kubernetes.io/load-balancer-cleanup";
+
 fn wants_lb(object: &Value) -> bool {
     object["kind"] == json!("Ingress") || object["spec"]["type"] == json!("LoadBalancer")
 }
@@ -182,8 +185,24 @@ impl State {
         };
         self.store_mut(side).update(key, |o| {
             o["status"]["loadBalancer"] = json!({"ingress": [entry]});
+            if o["kind"] == json!("Service") {
+                o["metadata"]["finalizers"] = json!([CLEANUP]);
+            }
         });
         self.register_front(side, key);
+    }
+
+    /// The cloud has deleted the load balancer of a dying Service: its controller lets the object go.
+    pub fn load_balancer_gone(&mut self, side: Side, key: &Key) {
+        self.store_mut(side).update(key, |o| {
+            if let Some(held) = o
+                .pointer_mut("/metadata/finalizers")
+                .and_then(Value::as_array_mut)
+            {
+                held.retain(|f| f != CLEANUP);
+            }
+        });
+        self.finish_deletion(side, key);
     }
 
     fn register_front(&mut self, side: Side, key: &Key) {

@@ -34,6 +34,8 @@ pub(super) enum Ev {
     Established(Side, Key),
     /// A load balancer got its address.
     LoadBalancer(Side, Key),
+    /// The load balancer of a dying Service is gone.
+    LoadBalancerGone(Side, Key),
     /// A claim is bound.
     Bind(Side, Key),
     /// A CronJob may be due.
@@ -187,6 +189,7 @@ impl State {
             Ev::Namespace(side, name) => self.namespace_controller(side, &name),
             Ev::Established(side, key) => self.established(side, &key),
             Ev::LoadBalancer(side, key) => self.load_balancer(side, &key),
+            Ev::LoadBalancerGone(side, key) => self.load_balancer_gone(side, &key),
             Ev::Bind(side, key) => self.bind_claim(side, &key),
             Ev::Cron(side, key) => self.cron_due(side, &key),
             Ev::JobDone(side, key) => self.job_done(side, &key),

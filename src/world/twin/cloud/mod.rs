@@ -476,12 +476,24 @@ impl Cloud for Twin {
                                 .map(String::from)
                                 .collect()
                         };
+                        // A managed node group makes an entry for its role by itself (eks.md 1.4).
+                        let node_roles =
+                            s.cloud.things.values().filter_map(|t| match &t.resource {
+                                Resource::NodeGroup {
+                                    cluster, role_arn, ..
+                                } if cluster == name => Some(role_arn.clone()),
+                                _ => None,
+                            });
+                        let mut access_entries = under("access-entry");
+                        access_entries.extend(node_roles);
+                        access_entries.sort();
+                        access_entries.dedup();
                         all.clusters.push(EksCluster {
                             name: name.clone(),
                             version: version.clone(),
                             node_groups: under("node-group"),
                             addons: under("addon"),
-                            access_entries: under("access-entry"),
+                            access_entries,
                             tags: thing
                                 .run
                                 .iter()
