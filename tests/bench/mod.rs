@@ -118,55 +118,66 @@ impl Shop {
         }
     }
 
-    /// Starts a verb and kills it (SIGKILL) as soon as its journal shows work in a phase that is not in `killed` yet; the phase,
-    /// or `None` when the verb came to its end first.
+    /// Starts a verb and kills it (SIGKILL) as soon as its journal shows work in a phase that is not in `killed` yet; the phases
+    /// that were at work then, or `None` when the verb came to its end first.
     pub async fn run_until_killed(
         &self,
         verb: &str,
         phases: &[Phase],
         killed: &BTreeSet<Phase>,
-    ) -> Option<Phase> {
-        let journal = self.folder().join("run/journal.jsonl");
-        let lines = || std::fs::read_to_string(&journal).unwrap_or_default();
-        let from = lines().lines().count();
-        let log = std::fs::File::create(self.dir.path().join("last.log")).unwrap();
+    ) -> Option<BTreeSet<Phase>> {
+        let log = self.dir.path().join("last.log");
+        let file = std::fs::File::create(&log).unwrap();
         let mut child = self
             .command(Path::new(env!("CARGO_BIN_EXE_crossfade")))
             .args([verb, "plans/shop"])
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
+            .stdout(file.try_clone().unwrap())
+            .stderr(file)
             .spawn()
             .unwrap();
         loop {
             if let Some(status) = child.try_wait().unwrap() {
-                let said = std::fs::read_to_string(self.dir.path().join("last.log")).unwrap();
+                let said = std::fs::read_to_string(&log).unwrap();
                 assert_eq!(status.code(), Some(0), "{said}");
                 return None;
             }
-            let wanted = if verb == "rollback" {
-                "undo_intent"
-            } else {
-                "intent"
-            };
-            let begun = lines()
-                .lines()
-                .skip(from)
-                .filter_map(|l| serde_json::from_str::<Value>(l).ok())
-                .find_map(|line| {
-                    let record = &line["record"];
-                    if record["type"] != wanted {
-                        return None;
-                    }
-                    let phase = Phase::parse(record["step"].as_str()?.split('/').next()?)?;
-                    (phases.contains(&phase) && !killed.contains(&phase)).then_some(phase)
-                });
-            if let Some(phase) = begun {
+            let at_work = self.at_work(verb);
+            if at_work
+                .iter()
+                .any(|p| phases.contains(p) && !killed.contains(p))
+            {
                 child.kill().await.unwrap();
-                println!("killed {verb} in {phase:?}");
-                return Some(phase);
+                let at_work = self.at_work(verb);
+                println!("killed {verb} at work in {at_work:?}");
+                return Some(at_work);
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
+    }
+
+    /// Phases of the steps that the journal shows begun and not ended, in a verb's direction.
+    fn at_work(&self, verb: &str) -> BTreeSet<Phase> {
+        let journal = self.folder().join("run/journal.jsonl");
+        let (begun, ended) = if verb == "rollback" {
+            ("undo_intent", "undone")
+        } else {
+            ("intent", "done")
+        };
+        let mut open = BTreeSet::new();
+        for line in std::fs::read_to_string(journal).unwrap_or_default().lines() {
+            let Ok(line) = serde_json::from_str::<Value>(line) else {
+                continue;
+            };
+            let record = &line["record"];
+            let step = record["step"].as_str().unwrap_or_default().to_owned();
+            if record["type"] == begun {
+                open.insert(step);
+            } else if record["type"] == ended {
+                open.remove(&step);
+            }
+        }
+        let phase = |step: &String| Phase::parse(step.split('/').next()?);
+        open.iter().filter_map(phase).collect()
     }
 
     pub fn plan(&self) -> Plan {
