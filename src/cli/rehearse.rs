@@ -52,7 +52,9 @@ pub fn run(args: &RehearseArgs, global: &Global, printer: &Printer) -> Result<u8
             Faults::Sample => SAMPLE,
             Faults::All => usize::MAX,
         };
-        company.with_faults(events, how_many, &|class| show_class(class, printer))?
+        company.with_faults(events, how_many, how_many, &|class| {
+            show_class(class, printer)
+        })?
     } else {
         company.there_and_back(events)?
     };

@@ -13,7 +13,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What is rehearsed.
 pub struct Company<'a> {
@@ -39,7 +39,7 @@ pub struct Rehearsal {
     pub rollback: Rollback,
     /// Broken promises; also every difference that the rollback left.
     pub violations: Vec<String>,
-    /// Virtual seconds during which some data set could be written on neither side.
+    /// Virtual seconds of the way there during which some data set could be written on neither side.
     pub write_closed_s: f64,
     /// Virtual seconds of the way there.
     pub virtual_s: f64,
@@ -62,6 +62,8 @@ pub struct Rollback {
     /// In full, when it did not end well.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Outcome>,
+    /// Virtual seconds during which some data set could be written on neither side.
+    pub write_closed_s: f64,
     /// Virtual seconds.
     pub virtual_s: f64,
 }
@@ -147,6 +149,7 @@ impl Company<'_> {
             .map(|c| c.n - first_call)
             .collect();
         let there = self.state(&twin).await?;
+        let closed_there = twin.write_closed();
         let began = twin.elapsed();
         let back = self.engine(&twin, &journal, events).rollback(None).await?;
         let back_s = (twin.elapsed() - began).as_secs_f64();
@@ -160,6 +163,17 @@ impl Company<'_> {
                     .map(|d| format!("the rollback left a difference: {d}")),
             );
         }
+        let closed_back = twin.write_closed() - closed_there;
+        let limit = Duration::from_secs(self.spec.limits.write_closed_seconds.into());
+        for (way, closed) in [("there", closed_there), ("back", closed_back)] {
+            if closed > limit {
+                violations.push(format!(
+                    "writes were closed for {} s on the way {way}, the declared window is {} s",
+                    closed.as_secs(),
+                    limit.as_secs()
+                ));
+            }
+        }
         let bad = |o: &Outcome| {
             (!matches!(o, Outcome::Migrated { .. } | Outcome::Restored { .. })).then(|| o.clone())
         };
@@ -170,10 +184,11 @@ impl Company<'_> {
             rollback: Rollback {
                 outcome: back.name(),
                 stopped: bad(&back),
+                write_closed_s: closed_back.as_secs_f64(),
                 virtual_s: back_s,
             },
             violations,
-            write_closed_s: twin.write_closed().as_secs_f64(),
+            write_closed_s: closed_there.as_secs_f64(),
             virtual_s,
             real_ms: real.elapsed().as_millis() as u64,
             records: journal.len(),
@@ -191,11 +206,13 @@ impl Company<'_> {
         Ok((rehearsal, baseline))
     }
 
-    /// There and back, then once more for places where it can go wrong: at most `how_many` of each class, evenly spread. `said` hears about each class when it is through.
+    /// There and back, then once more for places where it can go wrong: at most so many of each class, evenly spread over the
+    /// journal's records and over the calls. `said` hears about each class when it is through.
     pub fn with_faults(
         &self,
         events: Events,
-        how_many: usize,
+        records: usize,
+        calls: usize,
         said: &(dyn Fn(&FaultClass) + Sync),
     ) -> Result<Rehearsal> {
         let (mut rehearsal, baseline) = paused(self.undisturbed(events))??;
@@ -204,7 +221,7 @@ impl Company<'_> {
             return Ok(rehearsal);
         };
         let mut classes = vec![];
-        for (class, cases) in baseline.classes(how_many) {
+        for (class, cases) in baseline.classes(records, calls) {
             let failed = self.run_cases(&baseline, &cases);
             let result = FaultClass {
                 class,
@@ -343,7 +360,7 @@ impl Case {
 }
 
 impl Baseline {
-    fn classes(&self, how_many: usize) -> Vec<(String, Vec<Case>)> {
+    fn classes(&self, how_many: usize, how_many_calls: usize) -> Vec<(String, Vec<Case>)> {
         let mut classes = vec![];
         let records = |from: u64, to: u64, point, back| -> Vec<Case> {
             let all: Vec<u64> = (from..to).collect();
@@ -394,7 +411,7 @@ impl Baseline {
         ];
         for (fault, what, calls) in faults {
             for (back, then) in [(false, "resume"), (true, "roll back")] {
-                let cases = sample(calls, how_many)
+                let cases = sample(calls, how_many_calls)
                     .map(|n| Case {
                         fault: At::Call(fault),
                         n,

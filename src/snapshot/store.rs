@@ -364,7 +364,7 @@ mod tests {
         ] {
             s.blue.objects.push(json!({"kind": kind, "apiVersion": api, "metadata": {"namespace": "n", "name": name}}));
         }
-        s.blue.objects.sort_by_key(|o| ObjectId::of(o));
+        s.blue.objects.sort_by_key(ObjectId::of);
         s
     }
 

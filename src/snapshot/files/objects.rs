@@ -12,6 +12,9 @@ use base64::Engine;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// Group, kind, namespace and name: an object in whatever version.
+type Place = (String, String, String, String);
+
 /// Built-in kinds without a namespace; everything else built in has one, and a dump of a file that leaves it out means `default`.
 const CLUSTER_SCOPED: &[&str] = &[
     "APIService",
@@ -48,8 +51,7 @@ pub(super) fn cluster(
         kinds: kinds(found),
         ..Cluster::default()
     };
-    let mut best: BTreeMap<(String, String, String, String), (ObjectId, Value, String)> =
-        BTreeMap::new();
+    let mut best: BTreeMap<Place, (ObjectId, Value, String)> = BTreeMap::new();
     for doc in std::mem::take(&mut found.kube) {
         if let Some(version) = version(&doc.value) {
             out.version = Some(version);

@@ -36,7 +36,7 @@ fn matches(field: &str, value: u32) -> bool {
                 (v, v)
             }
         };
-        value >= from && value <= to && (value - from) % step == 0
+        value >= from && value <= to && (value - from).is_multiple_of(step)
     })
 }
 

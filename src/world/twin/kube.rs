@@ -551,13 +551,14 @@ fn validate(object: &Value, id: &ObjectId, side: Side) -> std::result::Result<()
         ("Job", _) if spec["manualSelector"] != json!(true) && spec.get("selector").is_some() => {
             return Err("spec.selector: Invalid value: `selector` will be auto-generated".into());
         }
-        ("Secret", _) if object["type"] == json!("kubernetes.io/service-account-token") => {
-            if crate::object::annotation(object, "kubernetes.io/service-account.name").is_none() {
-                return Err(
-                    "metadata.annotations[kubernetes.io/service-account.name]: Required value"
-                        .into(),
-                );
-            }
+        ("Secret", _)
+            if object["type"] == json!("kubernetes.io/service-account-token")
+                && crate::object::annotation(object, "kubernetes.io/service-account.name")
+                    .is_none() =>
+        {
+            return Err(
+                "metadata.annotations[kubernetes.io/service-account.name]: Required value".into(),
+            );
         }
         _ => {}
     }

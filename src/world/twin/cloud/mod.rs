@@ -388,13 +388,13 @@ impl State {
         let thing = self.cloud.things.get(&resource.id())?;
         let mut attributes = BTreeMap::new();
         match &thing.resource {
-            Resource::Cluster { name, .. } => {
-                if thing.deleted.is_none() && timed(self.now, thing.made, self.secs(CLUSTER.0)) {
-                    attributes.insert("endpoint".into(), format!("https://{}.eks.invalid", name));
-                    attributes.insert("caData".into(), self.green.identity.ca_sha256.clone());
-                    attributes.insert("issuer".into(), self.cloud.issuer(name));
-                    attributes.insert("securityGroup".into(), self.cloud.cluster_group(name));
-                }
+            Resource::Cluster { name, .. }
+                if thing.deleted.is_none() && timed(self.now, thing.made, self.secs(CLUSTER.0)) =>
+            {
+                attributes.insert("endpoint".into(), format!("https://{}.eks.invalid", name));
+                attributes.insert("caData".into(), self.green.identity.ca_sha256.clone());
+                attributes.insert("issuer".into(), self.cloud.issuer(name));
+                attributes.insert("securityGroup".into(), self.cloud.cluster_group(name));
             }
             Resource::Role { name, .. } => {
                 attributes.insert("arn".into(), self.cloud.role_arn(name));
