@@ -247,8 +247,9 @@ fn net_02_a_foreign_group_that_trusts_blues_nodes_gets_a_rule_for_greens() {
     let p = plan(&spec(), &s);
     says(&p, "NET-02", Severity::Info, "lets blue's nodes in");
     assert!(
-        p.steps.iter().any(|s| s.id
-            == "provision/security-group-rule/sg-db/tcp/5432-5432/${cluster.security_group}")
+        p.steps
+            .iter()
+            .any(|s| s.id == "provision/security-group-rule/sg-db/tcp/5432-5432/green")
     );
 }
 

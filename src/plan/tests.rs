@@ -483,10 +483,10 @@ fn the_steps_of_the_shop_keep_one_writer_and_prove_green_before_blue_stops() {
         ),
         (
             "cutover/handover/1/shop.test",
-            vec!["cutover/handover/0/shop.test"],
+            vec!["cutover/handover/0/shop.test", "cutover/drain-back"],
         ),
         ("cutover/start", vec!["cutover/handover/2/shop.test"]),
-        ("open/fence", vec!["cutover/start"]),
+        ("open/fence", vec!["cutover/start", "cutover/drain"]),
         ("open/cron", vec!["open/singletons", "open/fence"]),
         (
             "unpark/workloads",
@@ -509,7 +509,7 @@ fn the_steps_of_the_shop_keep_one_writer_and_prove_green_before_blue_stops() {
         ),
         (
             "provision/trust-statement/shop-mailer/CrossfadeShopGreenPlatformMailer",
-            vec!["provision/oidc-provider/${cluster.issuer}"],
+            vec!["provision/oidc-provider/shop-green"],
         ),
     ] {
         let all = needs(step);

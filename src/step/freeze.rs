@@ -1,6 +1,6 @@
 //! `freeze.cron` and `freeze.singletons`: what must never run twice stops on blue, with proof, before green's copy may start.
 
-use super::util::{Expect, at, kind_of, must_get, params, pods_of, recorded, set};
+use super::util::{Expect, active_jobs, at, must_get, params, pods_of, recorded, set};
 use super::{Cx, Settle, Step, StepResult};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -37,27 +37,6 @@ struct Freeze {
     objects: Vec<String>,
     field: &'static str,
     stopped: Value,
-}
-
-impl Freeze {
-    /// Runs of a CronJob that are not over.
-    async fn active_jobs(cx: &Cx, namespace: &Value, name: &str) -> StepResult<usize> {
-        let blue = cx.world.blue.as_ref();
-        let jobs = blue.list(&kind_of(blue, "batch/v1", "Job").await?).await?;
-        Ok(jobs
-            .items
-            .iter()
-            .filter(|job| at(job, "/metadata/namespace") == namespace)
-            .filter(|job| {
-                at(job, "/metadata/ownerReferences")
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .any(|o| o["kind"] == "CronJob" && o["name"] == name)
-            })
-            .filter(|job| at(job, "/status/active").as_u64().unwrap_or(0) > 0)
-            .count())
-    }
 }
 
 #[async_trait]
@@ -98,12 +77,7 @@ impl Step for Freeze {
                 });
             }
             let left = if self.field == "/spec/suspend" {
-                Self::active_jobs(
-                    cx,
-                    at(&blue, "/metadata/namespace"),
-                    at(&blue, "/metadata/name").as_str().unwrap_or_default(),
-                )
-                .await?
+                active_jobs(cx.world.blue.as_ref(), &blue).await?
             } else {
                 pods_of(cx.world.blue.as_ref(), &blue).await?.len()
             };

@@ -1,6 +1,8 @@
 //! `unpark`: wakes parked workloads of green: at blue's live size in phase unpark, singletons and cron jobs in phase open.
 
-use super::util::{Expect, at, at_size, must_get, params, pods_of, recorded, refused, set};
+use super::util::{
+    Expect, active_jobs, at, at_size, must_get, params, pods_of, recorded, refused, set,
+};
 use super::{Cx, Settle, Step, StepResult};
 use crate::plan::model::Park;
 use async_trait::async_trait;
@@ -83,9 +85,8 @@ impl Step for Unpark {
 
     async fn settle(&self, cx: &Cx, before: &Value, _: &Value) -> StepResult<Settle> {
         let before: BTreeMap<String, Awake> = recorded(&cx.step, before)?;
-        for (object, awake) in before.iter().filter(|(_, a)| a.field == "/spec/replicas") {
+        for (object, _) in before.iter().filter(|(_, a)| a.field == "/spec/replicas") {
             let green = must_get(cx.world.green.as_ref(), &cx.green_id(object)?).await?;
-            let _ = awake;
             if let Err(why) = at_size(&green) {
                 return Ok(Settle::Pending {
                     why: format!("{object} on green: {why}"),
@@ -114,16 +115,18 @@ impl Step for Unpark {
 
     async fn undone(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<Settle> {
         let before: BTreeMap<String, Awake> = recorded(&cx.step, before)?;
-        for (object, awake) in before
-            .iter()
-            .filter(|(_, a)| a.field == "/spec/replicas" && a.parked == json!(0))
-        {
-            let _ = awake;
-            let green = must_get(cx.world.green.as_ref(), &cx.green_id(object)?).await?;
-            let pods = pods_of(cx.world.green.as_ref(), &green).await?;
-            if !pods.is_empty() {
+        let green = cx.world.green.as_ref();
+        for (object, awake) in &before {
+            let workload = must_get(green, &cx.green_id(object)?).await?;
+            // Proof of stop, or blue's copy would run beside it (reversibility.md 3.2.15).
+            let left = match awake.field.as_str() {
+                "/spec/suspend" => active_jobs(green, &workload).await?,
+                _ if awake.parked == json!(0) => pods_of(green, &workload).await?.len(),
+                _ => 0,
+            };
+            if left > 0 {
                 return Ok(Settle::Pending {
-                    why: format!("{} pods of {object} on green to end", pods.len()),
+                    why: format!("{left} of {object} on green to end"),
                     poll: Duration::from_secs(1),
                 });
             }

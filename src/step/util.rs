@@ -238,6 +238,24 @@ pub async fn pods_of(kube: &dyn Kube, workload: &Value) -> StepResult<Vec<Value>
         .collect())
 }
 
+/// How many runs of a CronJob are not over.
+pub async fn active_jobs(kube: &dyn Kube, cron_job: &Value) -> StepResult<usize> {
+    let jobs = kube.list(&kind_of(kube, "batch/v1", "Job").await?).await?;
+    let owned = |job: &Value| {
+        at(job, "/metadata/namespace") == at(cron_job, "/metadata/namespace")
+            && at(job, "/metadata/ownerReferences")
+                .as_array()
+                .into_iter()
+                .flatten()
+                .any(|o| o["uid"] == cron_job["metadata"]["uid"])
+    };
+    Ok(jobs
+        .items
+        .iter()
+        .filter(|job| owned(job) && at(job, "/status/active").as_u64().unwrap_or(0) > 0)
+        .count())
+}
+
 /// Whether a workload runs at the size its spec asks for; `Err(why)` says how far it is.
 pub fn at_size(workload: &Value) -> Result<(), String> {
     let wanted = at(workload, "/spec/replicas").as_u64().unwrap_or(1);
