@@ -30,7 +30,11 @@ const CANARY: &str = "CANARY-";
 pub struct Shop {
     pub bench: Bench,
     dir: tempfile::TempDir,
+    _alone: tokio::sync::MutexGuard<'static, ()>,
 }
+
+/// Two benches at once on two cores would measure the machine, not the product.
+static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 /// What the binary said.
 pub struct Said {
@@ -55,6 +59,7 @@ pub struct Write {
 
 impl Shop {
     pub async fn open() -> Shop {
+        let alone = ONE_AT_A_TIME.lock().await;
         let bench = Bench::start(BenchOptions::default())
             .await
             .expect("the bench starts");
@@ -66,7 +71,11 @@ impl Shop {
             .unwrap()
             .expect("the fixture has a template");
         std::fs::write(plan.join("migration.yaml"), spec).unwrap();
-        Shop { bench, dir }
+        Shop {
+            bench,
+            dir,
+            _alone: alone,
+        }
     }
 
     fn folder(&self) -> PathBuf {

@@ -33,10 +33,7 @@ async fn waiting_changes_nothing_and_two_worlds_with_other_seeds_look_the_same()
         Vec::<String>::new()
     );
     assert_eq!(before["green"], json!({}));
-    assert_eq!(
-        before["data"]["orders"]["blue"],
-        json!({"writable": true, "hasSchema": true})
-    );
+    assert_eq!(before["data"]["orders"]["blue"], json!({"writable": true}));
 }
 
 #[tokio::test(start_paused = true)]
