@@ -156,6 +156,8 @@ async fn killed_once_in_each_phase_the_same_command_goes_on_there_and_back() {
     }
     shop.until_written_on("green", &writers).await;
 
+    // The undo of the soak does nothing: too quick to be hit.
+    let phases: Vec<Phase> = phases.into_iter().filter(|p| *p != Phase::Soak).collect();
     let mut killed = BTreeSet::new();
     while let Some(phases_at_work) = shop.run_until_killed("rollback", &phases, &killed).await {
         killed.extend(phases_at_work);

@@ -57,6 +57,8 @@ struct Shared {
     steps: usize,
     live: bool,
     over: bool,
+    /// By step, the wait that was last said, without its numbers.
+    waits: BTreeMap<String, String>,
 }
 
 /// Shows events until it is dropped.
@@ -83,6 +85,7 @@ impl Progress {
             steps: 0,
             live,
             over: false,
+            waits: BTreeMap::new(),
         }));
         let ticker = live.then(|| {
             let shared = shared.clone();
@@ -129,6 +132,15 @@ fn lock(shared: &Mutex<Shared>) -> std::sync::MutexGuard<'_, Shared> {
 }
 
 impl Shared {
+    /// Whether a line says more than the one before: a wait of which only a number moved is said once off a terminal.
+    fn is_news(&mut self, kind: &EventKind, line: &str) -> bool {
+        let EventKind::Waiting { step, .. } = kind else {
+            return true;
+        };
+        let words: String = line.chars().filter(|c| !c.is_ascii_digit()).collect();
+        self.waits.insert(step.clone(), words.clone()) != Some(words)
+    }
+
     fn on(&mut self, event: &Event) {
         self.now = event.at;
         self.heard = std::time::Instant::now();
@@ -136,7 +148,9 @@ impl Shared {
         if self.printer.json() {
             return self.printer.line(json!(event).to_string());
         }
-        let line = self.line(&event.kind);
+        let line = self
+            .line(&event.kind)
+            .filter(|line| self.is_news(&event.kind, line));
         if self.live {
             // The region below shows what runs and waits; only what is settled becomes a line for good.
             let passing = matches!(

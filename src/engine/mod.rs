@@ -52,6 +52,8 @@ pub struct Options {
     pub run: Option<String>,
     /// Who runs it, for the journal.
     pub by: String,
+    /// A wait that says the same for this long ends the run (resumable). For rehearsals, where nobody would ever look; `None` waits on.
+    pub stall: Option<Duration>,
     /// Whether a new run first compares the world with what the plan was made from.
     pub check_drift: bool,
 }
@@ -64,6 +66,7 @@ impl Default for Options {
             backoff: Duration::from_secs(1),
             run: None,
             by: "unknown".into(),
+            stall: None,
             check_drift: true,
         }
     }

@@ -15,6 +15,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+/// Virtual time after which a wait that does not move is taken for one that never ends.
+const STALL: Duration = Duration::from_secs(6 * 3600);
+
 /// What is rehearsed.
 pub struct Company<'a> {
     /// Spec.
@@ -106,6 +109,7 @@ impl Company<'_> {
             by: "rehearsal".into(),
             // The twin was made from the very snapshot; what it adds on its own is no drift.
             check_drift: false,
+            stall: Some(STALL),
             ..Options::default()
         })
     }

@@ -10,6 +10,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use tokio::time::Instant;
 
 impl Engine {
@@ -232,6 +233,7 @@ impl Engine {
         F: Future<Output = crate::step::StepResult<Settle>>,
     {
         let mut said = String::new();
+        let mut since = Instant::now();
         loop {
             match self.persist(id, &mut look).await? {
                 Settle::Ready => return Ok(()),
@@ -244,7 +246,22 @@ impl Engine {
                             poll_s: poll.as_secs_f64(),
                         });
                         said = why;
+                        since = Instant::now();
                     }
+                    let waited = since.elapsed();
+                    if let Some(limit) = self.options.stall
+                        && waited >= limit
+                    {
+                        return Err(Problem::Failed {
+                            why: format!(
+                                "nothing changes: for {} minutes it waits for {said}",
+                                waited.as_secs() / 60
+                            ),
+                            remedy: "find what it waits for; the world would wait for ever".into(),
+                        });
+                    }
+                    // Long waits are asked about less often: a twentieth of the time waited so far, half a minute at most.
+                    let poll = poll.max((waited / 20).min(Duration::from_secs(30)));
                     if !self.sleep(poll).await {
                         return Err(Problem::Cancelled);
                     }

@@ -53,8 +53,9 @@ impl Drain {
         }
         Settle::Pending {
             why: format!(
-                "caches to forget the side that was left, {} s",
-                self.seconds
+                "caches to forget the side that was left, {} s{}",
+                self.seconds,
+                super::util::hours(left as i64)
             ),
             poll: Duration::from_secs_f64(left.clamp(0.5, 30.0)),
         }

@@ -269,7 +269,10 @@ impl Step for Wait {
             return Ok(Settle::Ready);
         }
         Ok(Settle::Pending {
-            why: format!("caches to forget the old TTLs, until {deadline}"),
+            why: format!(
+                "caches to forget the old TTLs, until {deadline}{}",
+                super::util::hours(left)
+            ),
             poll: Duration::from_secs((left as u64).clamp(1, 60)),
         })
     }

@@ -238,6 +238,14 @@ pub async fn pods_of(kube: &dyn Kube, workload: &Value) -> StepResult<Vec<Value>
         .collect())
 }
 
+/// `, 23 h left` for long waits, so that who looks sees it move.
+pub fn hours(seconds: i64) -> String {
+    if seconds < 7200 {
+        return String::new();
+    }
+    format!(", {} h left", seconds / 3600)
+}
+
 /// How many runs of a CronJob are not over.
 pub async fn active_jobs(kube: &dyn Kube, cron_job: &Value) -> StepResult<usize> {
     let jobs = kube.list(&kind_of(kube, "batch/v1", "Job").await?).await?;
