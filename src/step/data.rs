@@ -35,6 +35,7 @@ impl Step for Stream {
         Ok(json!({ "green": green }))
     }
     async fn apply(&self, cx: &Cx, _: &Value) -> StepResult<Value> {
+        no_stream_back(cx, &self.0).await?;
         cx.world
             .data
             .start_stream(&self.0, Side::Blue, true)
@@ -65,10 +66,27 @@ impl Step for Stream {
     }
 }
 
+/// A stream from green to blue that an earlier run left behind would carry the emptying of green's old copy to production.
+async fn no_stream_back(cx: &Cx, set: &str) -> StepResult<()> {
+    let back = cx.world.data.stream(set, Side::Green).await?;
+    if !back.exists {
+        return Ok(());
+    }
+    if back.lag_bytes > 0 || cx.world.data.probe_write(set, Side::Green).await? {
+        return Err(refused(
+            format!("data set {set}"),
+            "a stream from green to blue of an earlier run still stands, and green is open or not drained: its rows may be missing on blue",
+            "close green, let it drain, compare both sides; then drop the subscription on blue and the publication on green",
+        ));
+    }
+    cx.world.data.stop_stream(set, Side::Green).await?;
+    Ok(())
+}
+
 impl Switch {
     /// Waits until everything that `from` wrote has arrived on the other side. Both sides are closed, so it ends.
     async fn drain(&self, cx: &Cx, from: Side) -> StepResult<()> {
-        for _ in 0..600 {
+        for _ in 0..cx.plan.spec.limits.write_closed_seconds.max(10) * 2 {
             if cx.world.data.stream(&self.0, from).await?.lag_bytes == 0 {
                 return Ok(());
             }
@@ -76,7 +94,9 @@ impl Switch {
         }
         Err(refused(
             format!("data set {}", self.0),
-            format!("the stream from {from} did not drain in five minutes though nobody writes"),
+            format!(
+                "the stream from {from} did not drain within the declared window though nobody writes"
+            ),
             "look at the subscription's log on the receiving server; resume or roll back",
         ))
     }
@@ -134,7 +154,7 @@ impl Switch {
     }
 
     /// Turns the direction: drained, compared, sequences, old stream gone, new stream up. Idempotent at every boundary.
-    async fn turn(&self, cx: &Cx, from: Side, keep_a_way_back: bool) -> StepResult<Value> {
+    async fn turn(&self, cx: &Cx, from: Side) -> StepResult<Value> {
         let to = if from == Side::Blue {
             Side::Green
         } else {
@@ -149,7 +169,7 @@ impl Switch {
             cx.world.data.stop_stream(&self.0, from).await?;
         }
         let tables = self.compare(cx).await?;
-        if keep_a_way_back && !cx.world.data.stream(&self.0, to).await?.exists {
+        if !cx.world.data.stream(&self.0, to).await?.exists {
             cx.world.data.start_stream(&self.0, to, false).await?;
         }
         Ok(tables)
@@ -163,7 +183,7 @@ impl Step for Switch {
         Ok(json!({ "tables": cx.world.data.tables(&self.0, Side::Blue).await? }))
     }
     async fn apply(&self, cx: &Cx, _: &Value) -> StepResult<Value> {
-        Ok(json!({ "compared": self.turn(cx, Side::Blue, true).await? }))
+        Ok(json!({ "compared": self.turn(cx, Side::Blue).await? }))
     }
     async fn settle(&self, cx: &Cx, _: &Value, _: &Value) -> StepResult<Settle> {
         let reverse = cx.world.data.stream(&self.0, Side::Green).await?;
@@ -177,8 +197,9 @@ impl Step for Switch {
     }
     async fn undo(&self, cx: &Cx, _: &Value, _: Option<&Value>) -> StepResult<()> {
         if cx.world.data.stream(&self.0, Side::Green).await?.exists {
-            // What green took since the switch flows back before blue opens: nothing is lost.
-            self.turn(cx, Side::Green, false).await?;
+            // What green took since the switch flows back before blue opens: nothing is lost. The stream to green stands again
+            // afterwards, as it did before; both sides are equal and closed, so it starts where it is.
+            self.turn(cx, Side::Green).await?;
         } else if cx.world.data.probe_write(&self.0, Side::Green).await? {
             return Err(Error::new(
                 Class::Refused,

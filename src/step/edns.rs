@@ -161,6 +161,23 @@ impl Step for Stop {
     }
 }
 
+/// Proves again that every ExternalDNS of blue that the cutover stopped is still stopped: two writers of one zone fight.
+pub(crate) async fn still_stopped(cx: &Cx) -> StepResult<()> {
+    for step in cx.plan.steps.iter().filter(|s| s.kind == "edns.stop") {
+        let p: Params = recorded(&step.id, &step.params)?;
+        let blue = must_get(cx.world.blue.as_ref(), &workload_id(&p.object)?).await?;
+        let replicas = at(&blue, "/spec/replicas");
+        if replicas != &json!(0) {
+            return Err(refused(
+                &p.object,
+                format!("blue's ExternalDNS was started again by somebody: replicas {replicas}"),
+                "find what starts it (kops add-on manager, GitOps, a person), scale it to 0; then resume or roll back (externaldns.md rule 6)",
+            ));
+        }
+    }
+    Ok(())
+}
+
 struct Start {
     p: Params,
     quiet: Quiet,
@@ -182,6 +199,7 @@ impl Step for Start {
     }
     async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
         let before: Before = recorded(&cx.step, before)?;
+        still_stopped(cx).await?;
         let green = must_get(cx.world.green.as_ref(), &self.id()?).await?;
         if at(&green, "/spec/replicas") == &before.replicas {
             let changes = super::handover::dry_run(cx, &green, &self.p.zone_ids).await?;

@@ -98,7 +98,25 @@ impl Step for Close {
                     "close green's database for the application's role first",
                 ));
             }
-            let stream = cx.world.data.stream(set, Side::Blue).await?;
+            let mut stream = cx.world.data.stream(set, Side::Blue).await?;
+            // Each look takes the position of now: zero means that the receiver really follows. A broken one never gets there.
+            for _ in 0..20 {
+                if !(stream.exists && stream.copied) || stream.lag_bytes == 0 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+                stream = cx.world.data.stream(set, Side::Blue).await?;
+            }
+            if stream.exists && stream.lag_bytes > 0 {
+                return Err(refused(
+                    format!("data set {set}"),
+                    format!(
+                        "green's copy is {} bytes behind and does not catch up; writes stay open",
+                        stream.lag_bytes
+                    ),
+                    "look at the subscription's log on green's database (a changed table on blue?); repair, then resume",
+                ));
+            }
             if !(stream.exists && stream.copied) {
                 return Err(refused(
                     format!("data set {set}"),
@@ -150,6 +168,17 @@ impl Step for Open {
     }
     async fn apply(&self, cx: &Cx, _: &Value) -> StepResult<Value> {
         for set in &self.0 {
+            // Between the switch and now nobody may have written; a hand that lifted the fence for a moment shows here.
+            if !cx.world.data.probe_write(set, Side::Green).await?
+                && cx.world.data.tables(set, Side::Blue).await?
+                    != cx.world.data.tables(set, Side::Green).await?
+            {
+                return Err(refused(
+                    format!("data set {set}"),
+                    "blue and green differ though both are closed: somebody wrote behind the fence",
+                    "roll back (blue keeps what it has), or bring both to the same rows and resume",
+                ));
+            }
             open(cx, set, Side::Green).await?;
         }
         Ok(json!({ "owner": "green", "opened_at": cx.world.clock.now() }))

@@ -205,6 +205,11 @@ fn owners(group: &[RecordSet]) -> BTreeSet<String> {
         .collect()
 }
 
+/// The records of a group that clients see.
+fn addresses(group: &[RecordSet]) -> Vec<&RecordSet> {
+    group.iter().filter(|r| r.rtype != "TXT").collect()
+}
+
 /// A batch that turns one group into the other, each old value a precondition.
 fn batch(from: &[RecordSet], to: &[RecordSet]) -> Vec<Change> {
     let keyed = |g: &[RecordSet]| {
@@ -376,6 +381,7 @@ impl Step for Handover {
 
     async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
         let before: Before = recorded(&cx.step, before)?;
+        super::edns::still_stopped(cx).await?;
         let config = green_config(cx)?;
         let wanted = self.wanted(cx, &config, &before.groups).await?;
         let now = self.groups(cx, &config).await?;
@@ -441,8 +447,12 @@ impl Step for Handover {
             let as_written = after
                 .as_ref()
                 .is_some_and(|a| a.groups.get(host) == Some(group));
-            // Green's own ExternalDNS may have touched it since; anybody else stops us.
-            let greens = owners(group) == BTreeSet::from([config.owner.clone()]);
+            // Green's own ExternalDNS may have added ownership TXTs since; another address is somebody's decision and stops us.
+            let greens = owners(group) == BTreeSet::from([config.owner.clone()])
+                && after
+                    .as_ref()
+                    .and_then(|a| a.groups.get(host))
+                    .is_none_or(|written| addresses(written) == addresses(group));
             if group != &before.groups[host] && !as_written && !greens {
                 return Err(changed(host, &before.groups[host], group));
             }

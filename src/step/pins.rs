@@ -2,6 +2,8 @@
 
 use super::util::refused;
 use super::{Cx, Settle, Step, StepResult};
+use crate::object::Side;
+use crate::spec::model::DataMode;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
@@ -62,6 +64,17 @@ impl Step for Pins {
                     format!("no hosted zone {id} of that name in this account"),
                     "run discover again, then plan and review",
                 ));
+            }
+        }
+        for set in cx
+            .plan
+            .spec
+            .data
+            .iter()
+            .filter(|d| d.mode == DataMode::Postgres)
+        {
+            for side in [Side::Blue, Side::Green] {
+                cx.world.data.state(&set.name, side).await?;
             }
         }
         Ok(json!({ "account": who.account, "region": who.region, "caller": who.arn, "blue": blue }))

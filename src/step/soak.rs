@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::time::Duration;
 
 /// Makes the step.
@@ -17,7 +18,7 @@ pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
     Ok(Box::new(Soak {
         hosts: p.hosts,
         seconds: p.seconds,
-        errors_in_a_row: AtomicU32::new(0),
+        watch: Mutex::new(Watch::default()),
     }))
 }
 
@@ -30,7 +31,15 @@ struct Params {
 struct Soak {
     hosts: Vec<String>,
     seconds: u32,
-    errors_in_a_row: AtomicU32,
+    watch: Mutex<Watch>,
+}
+
+/// What this process has seen. Not journaled: after a restart the watch begins anew, which is the safe side.
+#[derive(Default)]
+struct Watch {
+    errors_in_a_row: BTreeMap<String, u32>,
+    /// Since when every host has answered.
+    clean_since: Option<Timestamp>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -49,36 +58,65 @@ impl Step for Soak {
         }))
     }
     async fn settle(&self, cx: &Cx, _: &Value, after: &Value) -> StepResult<Settle> {
-        let after: After = recorded(&cx.step, after)?;
+        let After { since } = recorded(&cx.step, after)?;
+        let mut bad = vec![];
         for host in &self.hosts {
-            let bad = match ask(cx, host, Via::Dns).await {
-                Ok(answer) if answer.status < 500 => None,
-                Ok(answer) => Some(format!("{host} answers {}", answer.status)),
-                Err(e) => Some(format!("{host}: {}", e.message)),
-            };
-            match bad {
-                None => self.errors_in_a_row.store(0, Ordering::Relaxed),
-                Some(why) if self.errors_in_a_row.fetch_add(1, Ordering::Relaxed) >= 2 => {
-                    return Ok(Settle::Failed {
-                        why: format!("soak: {why}, three times in a row"),
-                        remedy: "look at green; roll back, or cure it and resume".into(),
-                    });
-                }
-                Some(why) => {
-                    return Ok(Settle::Pending {
-                        why,
-                        poll: Duration::from_secs(1),
-                    });
-                }
+            match ask(cx, host, Via::Dns).await {
+                Ok(answer) if answer.status < 500 => {}
+                Ok(answer) => bad.push((host, format!("{host} answers {}", answer.status))),
+                Err(e) => bad.push((host, format!("{host}: {}", e.message))),
             }
         }
-        let watched = cx.world.clock.now().duration_since(after.since).as_secs();
-        if watched >= i64::from(self.seconds) {
+        let now = cx.world.clock.now();
+        let (clean_since, lasting) = {
+            let mut watch = self.watch.lock().unwrap_or_else(|p| p.into_inner());
+            watch
+                .errors_in_a_row
+                .retain(|h, _| bad.iter().any(|(host, _)| *host == h));
+            for (host, _) in &bad {
+                *watch.errors_in_a_row.entry((*host).clone()).or_default() += 1;
+            }
+            let clean = if bad.is_empty() {
+                watch.clean_since.unwrap_or(since)
+            } else {
+                now
+            };
+            watch.clean_since = Some(clean);
+            let lasting = watch.errors_in_a_row.values().any(|n| *n >= 3);
+            (clean, lasting)
+        };
+        if let Some((_, why)) = bad.first() {
+            if lasting {
+                return Ok(Settle::Failed {
+                    why: format!("soak: {why}, three times in a row"),
+                    remedy: "look at green; roll back, or cure it and resume".into(),
+                });
+            }
+            return Ok(Settle::Pending {
+                why: why.clone(),
+                poll: Duration::from_secs(1),
+            });
+        }
+        let watched = now.duration_since(clean_since).as_secs();
+        if watched < i64::from(self.seconds) {
+            return Ok(Settle::Pending {
+                why: format!("soak: {watched} of {} s without an error", self.seconds),
+                poll: Duration::from_secs(u64::from(self.seconds / 20).clamp(1, 30)),
+            });
+        }
+        super::edns::still_stopped(cx).await?;
+        let lost = super::handover::not_handed_over(cx).await?;
+        if lost.is_empty() {
             return Ok(Settle::Ready);
         }
-        Ok(Settle::Pending {
-            why: format!("soak: {watched} of {} s without an error", self.seconds),
-            poll: Duration::from_secs(u64::from(self.seconds / 20).clamp(1, 30)),
+        Ok(Settle::Failed {
+            why: format!(
+                "soak: these names are not green's any more: {}",
+                lost.join(", ")
+            ),
+            remedy:
+                "find the other writer of the zone; roll back the cutover, or repair and resume"
+                    .into(),
         })
     }
     async fn undo(&self, _: &Cx, _: &Value, _: Option<&Value>) -> StepResult<()> {

@@ -84,7 +84,8 @@ pub(super) async fn start(source: &Place<'_>, target: &Place<'_>, initial: bool)
             .map(schema::Table::quoted)
             .collect();
         from.run(&format!(
-            "create publication {} for table {}",
+            // Never TRUNCATE: emptying a stale copy must not empty the side it came from. One by the application shows in the comparison.
+            "create publication {} for table {} with (publish = 'insert, update, delete')",
             ident(&name),
             tables.join(", ")
         ))
