@@ -3,6 +3,17 @@
 use super::{Input, Report};
 use serde_json::Value;
 
+/// READ-01: what discover could not read is said, never taken for "nothing there".
+pub(super) fn everything_was_read(i: &Input, r: &mut Report) {
+    for gap in &i.snapshot.not_checked {
+        r.not_checked(
+            gap.what.clone(),
+            &gap.why,
+            "Give discover access to it, or the file that shows it, and plan again.",
+        );
+    }
+}
+
 /// ID-02.
 pub(super) fn account_and_region(i: &Input, r: &mut Report) {
     let Some(aws) = &i.snapshot.aws else {
@@ -44,6 +55,14 @@ pub(super) fn zones_are_public(i: &Input, r: &mut Report) {
     if i.instances.is_empty() {
         return;
     }
+    if i.snapshot.zones.is_empty() && i.snapshot.blue.identity.is_some() {
+        r.blocker(
+            "dns",
+            "blue's ExternalDNS runs, but no hosted zone was read: writes would move to green and no name would",
+            "Correct dns.zones, or discover with the account that holds the zones.",
+        );
+        return;
+    }
     if i.snapshot.zones.is_empty() {
         r.not_checked(
             "dns",
@@ -51,6 +70,21 @@ pub(super) fn zones_are_public(i: &Input, r: &mut Report) {
             "Run discover with access to Route 53, or give the zones' listings.",
         );
         return;
+    }
+    let plain = |name: &str| name.trim_end_matches('.').to_lowercase();
+    for wanted in i.spec.dns.zones.iter().map(|z| plain(z)) {
+        if !i
+            .snapshot
+            .zones
+            .iter()
+            .any(|z| plain(&z.zone.name) == wanted)
+        {
+            r.blocker(
+                format!("zone/{wanted}"),
+                "there is no hosted zone of this name among those that were read",
+                "Correct dns.zones, or discover with the account that holds the zone.",
+            );
+        }
     }
     for a in &i.snapshot.zones {
         let twin = i
@@ -78,6 +112,24 @@ pub(super) fn zones_are_public(i: &Input, r: &mut Report) {
 
 /// ID-01, the part that a plan can see: green is neither blue nor something that is there already.
 pub(super) fn green_is_not_blue(i: &Input, r: &mut Report) {
+    if let Some(found) = i
+        .snapshot
+        .kops
+        .cluster
+        .as_ref()
+        .and_then(|c| c.pointer("/metadata/name"))
+        .and_then(Value::as_str)
+        && found != i.spec.blue.cluster
+    {
+        r.blocker(
+            "blue.cluster",
+            format!(
+                "migration.yaml says {}, the snapshot was made of {found}",
+                i.spec.blue.cluster
+            ),
+            "Correct blue.cluster, or discover the right cluster.",
+        );
+    }
     if i.spec.green.name == i.spec.blue.cluster {
         r.blocker(
             "green.name",

@@ -39,6 +39,7 @@ type Check = fn(&Input, &mut Report);
 
 /// All checks, one line each.
 const CHECKS: &[(&str, Check)] = &[
+    ("READ-01", identity::everything_was_read),
     ("ID-02", identity::account_and_region),
     ("ID-03", identity::zones_are_public),
     ("ID-01", identity::green_is_not_blue),
@@ -85,6 +86,7 @@ impl Report {
             source: match self.id {
                 // Not in the catalogue: a fact about EKS itself.
                 "EKS-version" => "eks.md 1.1".into(),
+                "READ-01" => "DESIGN 5.4".into(),
                 id => format!("checks.md {id}"),
             },
         });

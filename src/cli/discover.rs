@@ -81,17 +81,57 @@ pub fn live(spec: &Spec, base: &Path, key: &Key) -> Result<Snapshot> {
     runtime.block_on(async {
         let world = crate::world::live::connect(spec, base)?;
         let kops = state_store(spec, base).await;
-        discover::live(&world, spec, kops, key).await
+        let snapshot = discover::live(&world, spec, kops, key).await?;
+        essential(&snapshot)?;
+        Ok(snapshot)
     })
+}
+
+/// A live snapshot without blue, without the account or without a declared zone would make a plan that looks whole and is not.
+fn essential(snapshot: &Snapshot) -> Result<()> {
+    let why = |what: &str| {
+        let gap = snapshot
+            .not_checked
+            .iter()
+            .find(|n| n.what.starts_with(what));
+        gap.map_or("no reason was given", |n| n.why.as_str())
+            .to_string()
+    };
+    let missing = if snapshot.blue.identity.is_none() {
+        Some((
+            "blue",
+            "check kubeconfig, context and network; nothing was written",
+        ))
+    } else if snapshot.aws.is_none() {
+        Some((
+            "aws",
+            "check the profile and its credentials; nothing was written",
+        ))
+    } else {
+        None
+    };
+    if let Some((what, remedy)) = missing {
+        return Err(Error::new(
+            Kind::Unreachable,
+            format!("{what} could not be read: {}", why(what)),
+        )
+        .at(what)
+        .remedy(remedy));
+    }
+    match snapshot.not_checked.iter().find(|n| n.what.starts_with("zone/") && !n.what.ends_with(".records")) {
+        None => Ok(()),
+        Some(gap) => Err(Error::new(Kind::BadInput, gap.why.clone())
+            .at(gap.what.clone())
+            .remedy("correct dns.zones in migration.yaml, or use the account that holds the zone; nothing was written")),
+    }
 }
 
 /// The kops documents of the declared state store. A store that cannot be reached is a gap, a wrong one an error.
 async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
     let Some(location) = &spec.blue.state_store else {
-        return Err(Error::new(
-            Kind::Unreachable,
-            "no state store is declared (blue.stateStore)",
-        ));
+        return Err(Error::new(Kind::BadInput, "no state store is declared")
+            .at("migration.yaml: blue.stateStore")
+            .remedy("add blue.stateStore: s3://BUCKET, as in KOPS_STATE_STORE"));
     };
     let parse = |text: &str, place: &str| -> Result<Value> {
         match yaml::manifests(text, place).into_iter().next() {

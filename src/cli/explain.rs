@@ -44,6 +44,11 @@ struct Found<'p> {
 
 /// Exact spellings win over parts: `deployment/orders/orders` is not also `deployment/orders/orders-admin`.
 fn search<'p>(plan: &'p Plan, what: &str) -> Found<'p> {
+    // `record/www.shop.test/A` is how findings and journals spell a record; the plan's names go by host.
+    let record = what
+        .strip_prefix("record/")
+        .map(|r| r.split('/').next().unwrap_or(r));
+    let what = record.unwrap_or(what).trim_end_matches('.');
     let exact = collect(plan, |text| text == what);
     if exact.is_empty() {
         collect(plan, |text| text.contains(what))

@@ -236,7 +236,17 @@ pub(super) fn all(
         ),
         &[],
     );
-    for s in &target.cluster.subnets {
+    // Also those that only load balancers use: green's controllers skip a subnet that carries blue's tag alone (eks.md 2.2.6).
+    let mut tagged: Vec<String> = target.cluster.subnets.clone();
+    for subnet in snapshot.aws.iter().flat_map(|a| &a.subnets) {
+        let for_balancers = ["kubernetes.io/role/elb", "kubernetes.io/role/internal-elb"]
+            .iter()
+            .any(|role| subnet.tags.contains_key(*role));
+        if for_balancers && !tagged.contains(&subnet.id) {
+            tagged.push(subnet.id.clone());
+        }
+    }
+    for s in &tagged {
         add(
             Resource::Tag {
                 resource: s.clone(),

@@ -134,6 +134,56 @@ fn mark(object: &mut Value, run: &str) {
     object["metadata"]["annotations"][RUN_ANNOTATION] = json!(run);
 }
 
+/// Objects in a namespace of green that neither this run, the server nor a controller made.
+async fn strangers_in(cx: &Cx, namespace: &str) -> StepResult<Vec<String>> {
+    const MADE_BY_SERVERS: &[&str] = &[
+        "Event",
+        "Endpoints",
+        "EndpointSlice",
+        "Lease",
+        "ControllerRevision",
+    ];
+    let green = cx.world.green.as_ref();
+    let mut strangers = vec![];
+    let mut seen = std::collections::BTreeSet::new();
+    for kind in green.kinds(false).await? {
+        let usable = |verb: &str| kind.verbs.iter().any(|v| v == verb);
+        if !kind.namespaced
+            || !usable("list")
+            || !usable("create")
+            || MADE_BY_SERVERS.contains(&kind.kind.as_str())
+            || !seen.insert((kind.group.clone(), kind.kind.clone()))
+        {
+            continue;
+        }
+        let listing = match green.list(&kind).await {
+            Ok(listing) => listing,
+            Err(e) if e.class == Class::NotFound => continue,
+            Err(e) => return Err(e.into()),
+        };
+        for object in listing.items {
+            let Some(id) = ObjectId::of(&object) else {
+                continue;
+            };
+            let controlled = at(&object, "/metadata/ownerReferences")
+                .as_array()
+                .is_some_and(|owners| owners.iter().any(|o| o["controller"] == true));
+            let by_itself = matches!(
+                (id.kind.as_str(), id.name.as_str()),
+                ("ServiceAccount", "default") | ("ConfigMap", "kube-root-ca.crt")
+            );
+            let ours = object::annotation(&object, RUN_ANNOTATION) == Some(cx.run.as_str());
+            let going = !at(&object, "/metadata/deletionTimestamp").is_null();
+            if id.namespace.as_deref() == Some(namespace)
+                && !(controlled || by_itself || ours || going)
+            {
+                strangers.push(id.to_string());
+            }
+        }
+    }
+    Ok(strangers)
+}
+
 /// Whether a finalizer stands for something in the cloud that its controller deletes first.
 fn cleans_the_cloud(finalizer: &Value) -> bool {
     const CLOUD: &[&str] = &[
@@ -323,6 +373,16 @@ impl Step for Wave {
             }
             if !at(&there, "/metadata/deletionTimestamp").is_null() {
                 continue;
+            }
+            if id.kind == "Namespace" {
+                let strangers = strangers_in(cx, &id.name).await?;
+                if !strangers.is_empty() {
+                    return Err(StepError::Changed {
+                        object: name,
+                        expected: "nothing in it that this run did not make".into(),
+                        found: format!("{}, which would be deleted with it", strangers.join(", ")),
+                    });
+                }
             }
             // A controller that goes away in the same undo could never clear its finalizer (replay.md 11). Those by which a
             // controller deletes something in the cloud stay: without them green's load balancer would be left behind.
