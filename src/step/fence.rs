@@ -99,15 +99,19 @@ impl Step for Close {
                 ));
             }
             let mut stream = cx.world.data.stream(set, Side::Blue).await?;
-            // Each look takes the position of now: zero means that the receiver really follows. A broken one never gets there.
+            // While blue writes, a receiver that follows is behind now and then, but it gains ground between two looks; a broken one
+            // never does, and closing over it would keep both sides closed for nothing.
+            let mut follows = stream.lag_bytes == 0;
             for _ in 0..20 {
-                if !(stream.exists && stream.copied) || stream.lag_bytes == 0 {
+                if follows || !(stream.exists && stream.copied) {
                     break;
                 }
-                tokio::time::sleep(Duration::from_millis(500)).await;
-                stream = cx.world.data.stream(set, Side::Blue).await?;
+                tokio::time::sleep(Duration::from_millis(700)).await;
+                let now = cx.world.data.stream(set, Side::Blue).await?;
+                follows = now.lag_bytes == 0 || now.lag_bytes < stream.lag_bytes;
+                stream = now;
             }
-            if stream.exists && stream.lag_bytes > 0 {
+            if stream.exists && !follows {
                 return Err(refused(
                     format!("data set {set}"),
                     format!(

@@ -159,7 +159,8 @@ impl State {
     }
 
     fn stream_wakes(&mut self, set: &str, from: Side) {
-        let after = self.secs(2);
+        // Shorter than the pause between two orders: a healthy stream is now and then level, as on real servers.
+        let after = self.secs(1);
         let Some(s) = self.data.sets.get_mut(set) else {
             return;
         };
