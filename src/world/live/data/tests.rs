@@ -307,6 +307,13 @@ async fn rows_follow_to_green_and_back_and_none_is_lost_while_writers_never_stop
         !b.data.probe_write("orders", Side::Green).await.unwrap(),
         "green must be closed while it is a copy"
     );
+    // A stream of an earlier run that is still up must not carry the emptying of a stale copy to the side it came from.
+    let truncating = count(
+        &b.blue,
+        "select count(*) from pg_publication where pubtruncate",
+    )
+    .await;
+    assert_eq!(truncating, 0, "no publication passes TRUNCATE on");
     assert!(b.data.probe_write("orders", Side::Blue).await.unwrap());
     until("the first copy", async || {
         b.data.stream("orders", Side::Blue).await.unwrap().copied
