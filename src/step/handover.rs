@@ -12,6 +12,7 @@ use crate::plan::model::Name;
 use crate::world::dns::{Change, RecordKey, RecordSet, Zone};
 use crate::world::probe::Via;
 use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -43,11 +44,16 @@ struct After {
     changes: Vec<String>,
 }
 
-/// Progress of an undo: ids of the changes that were sent.
+/// Progress of an undo: when it was about to send, then the ids of the changes that were sent.
 #[derive(Serialize, Deserialize)]
-struct Undo {
-    undo_changes: Vec<String>,
+#[serde(rename_all = "snake_case")]
+enum Undo {
+    Sending(Timestamp),
+    Sent(Vec<String>),
 }
+
+/// Route 53 has a change on all name servers within this time; waited out where a crash lost the change's id.
+const IN_SYNC: SignedDuration = SignedDuration::from_secs(60);
 
 /// Configuration of green's ExternalDNS, from its Deployment.
 fn config_of(deployment: &Value) -> StepResult<Config> {
@@ -457,16 +463,14 @@ impl Step for Handover {
                 return Err(changed(host, &before.groups[host], group));
             }
         }
-        let changes = self.send(cx, &now, &before.groups).await?;
-        if !changes.is_empty() {
-            cx.log
-                .progress(
-                    &cx.step,
-                    json!(Undo {
-                        undo_changes: changes
-                    }),
-                )
-                .map_err(StepError::Journal)?;
+        if now != before.groups {
+            let log = |undo: Undo| {
+                cx.log
+                    .progress(&cx.step, json!(undo))
+                    .map_err(StepError::Journal)
+            };
+            log(Undo::Sending(cx.world.clock.now()))?;
+            log(Undo::Sent(self.send(cx, &now, &before.groups).await?))?;
         }
         Ok(())
     }
@@ -474,14 +478,21 @@ impl Step for Handover {
     async fn undone(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<Settle> {
         let before: Before = recorded(&cx.step, before)?;
         if self.groups(cx, &green_config(cx)?).await? == before.groups {
-            for record in cx.log.recorded(&cx.step) {
-                for change in recorded::<Undo>(&cx.step, &record)?.undo_changes {
-                    if !cx.world.dns.in_sync(&change).await? {
-                        return Ok(Settle::Pending {
-                            why: "Route 53 to have the old records on all name servers".into(),
-                            poll: Duration::from_secs(2),
-                        });
+            let pending = Ok(Settle::Pending {
+                why: "Route 53 to have the old records on all name servers".into(),
+                poll: Duration::from_secs(2),
+            });
+            if let Some(record) = cx.log.recorded(&cx.step).last() {
+                match recorded::<Undo>(&cx.step, record)? {
+                    Undo::Sent(changes) => {
+                        for change in changes {
+                            if !cx.world.dns.in_sync(&change).await? {
+                                return pending;
+                            }
+                        }
                     }
+                    Undo::Sending(at) if cx.world.clock.now() < at + IN_SYNC => return pending,
+                    Undo::Sending(_) => {}
                 }
             }
             return Ok(Settle::Ready);

@@ -87,7 +87,8 @@ async fn a_client_follows_its_resolver_to_the_other_side_and_an_outage_is_writte
             .between(Timestamp::UNIX_EPOCH, outage)
             .failures()
             .iter()
-            .all(|sample| sample.at >= outage)
+            // A request may be under way when the side goes: sent before, failed by the outage all the same.
+            .all(|sample| outage.duration_since(sample.at).as_millis() < 500)
     );
     let failures = report.failures();
     assert!(!failures.is_empty());
