@@ -56,6 +56,7 @@ fn a_plan_with_a_blocker_cannot_be_approved_and_does_not_run() {
         message: "not on AWS".into(),
         remedy: "none".into(),
         source: "checks.md KOPS-01".into(),
+        waived: None,
     });
     blocked.digest = crossfade::plan::digest_of(&blocked);
     dir.write_plan(&blocked);

@@ -32,40 +32,405 @@ pub struct Input<'a> {
     pub verdicts: &'a [Verdict],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// Day of the snapshot: the only clock of a plan.
+    pub today: Option<jiff::civil::Date>,
 }
 
-/// A check.
-type Check = fn(&Input, &mut Report);
-
-/// All checks, one line each.
-const CHECKS: &[(&str, Check)] = &[
-    ("READ-01", identity::everything_was_read),
-    ("ID-02", identity::account_and_region),
-    ("ID-03", identity::zones_are_public),
-    ("ID-01", identity::green_is_not_blue),
-    ("IAM-03", identity::roles_exist_and_fit),
-    ("VER-01", versions::minors_apart),
-    ("VER-05", versions::control_plane_settings),
-    ("EKS-version", versions::support),
-    ("CAP-03", capacity::requests_fit),
-    ("CAP-04", capacity::subnets_have_addresses),
-    ("CAP-07", capacity::one_instance_type),
-    ("NET-01", network::service_range),
-    ("NET-02", network::security_groups),
-    ("NET-12", network::endpoint_mode),
-    ("DNS-01", dns::owners),
-    ("DNS-05", dns::formats),
-    ("DNS-08", dns::ttl_on_alias),
-    ("DNS-10", dns::batches),
-    ("DNS-11", dns::other_writers),
-    ("DNS-12", dns::stop_is_durable),
-    ("DAT-03", data::sets_are_declared),
-    ("SNG-01", data::singletons),
+/// Checks of the first plan, until each has its own file.
+const FOUNDERS: &[Check] = &[
+    Check {
+        id: "READ-01",
+        severity: Severity::NotChecked,
+        question: "Was everything read that a plan needs?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Read what is missing.",
+        source: "DESIGN 5.4",
+        run: identity::everything_was_read,
+    },
+    Check {
+        id: "ID-02",
+        severity: Severity::Blocker,
+        question: "Differs from plan?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Switch identity, re-plan.",
+        source: "checks.md ID-02",
+        run: identity::account_and_region,
+    },
+    Check {
+        id: "ID-03",
+        severity: Severity::Blocker,
+        question: "Zone is not the one resolvers are sent to?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Fix id or delegation.",
+        source: "checks.md ID-03",
+        run: identity::zones_are_public,
+    },
+    Check {
+        id: "ID-01",
+        severity: Severity::Blocker,
+        question: "Differs from the pinned plan, or blue = green?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Re-pin with an explicit command.",
+        source: "checks.md ID-01",
+        run: identity::green_is_not_blue,
+    },
+    Check {
+        id: "IAM-03",
+        severity: Severity::Blocker,
+        question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Add, keep blue.",
+        source: "checks.md IAM-03",
+        run: identity::roles_exist_and_fit,
+    },
+    Check {
+        id: "VER-01",
+        severity: Severity::Warning,
+        question: "More than 3 minors apart?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Read and confirm each.",
+        source: "checks.md VER-01",
+        run: versions::minors_apart,
+    },
+    Check {
+        id: "VER-05",
+        severity: Severity::Blocker,
+        question: "Not available on a managed control plane?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Replace X.",
+        source: "checks.md VER-05",
+        run: versions::control_plane_settings,
+    },
+    Check {
+        id: "EKS-version",
+        severity: Severity::Warning,
+        question: "How long is green's version supported?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Choose a version in standard support.",
+        source: "eks.md 1.1",
+        run: versions::support,
+    },
+    Check {
+        id: "CAP-03",
+        severity: Severity::Blocker,
+        question: "Exceeds max size?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Raise limits.",
+        source: "checks.md CAP-03",
+        run: capacity::requests_fit,
+    },
+    Check {
+        id: "CAP-04",
+        severity: Severity::Blocker,
+        question: "Free addresses below need + 20 %?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Prefixes, more subnets.",
+        source: "checks.md CAP-04",
+        run: capacity::subnets_have_addresses,
+    },
+    Check {
+        id: "CAP-07",
+        severity: Severity::Warning,
+        question: "Single type in a group?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Add a second type.",
+        source: "checks.md CAP-07",
+        run: capacity::one_instance_type,
+    },
+    Check {
+        id: "NET-01",
+        severity: Severity::Blocker,
+        question: "Service range overlaps a routed network (172.20.0.0/16 is a kops VPC default and an EKS service default)?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Choose another range.",
+        source: "checks.md NET-01",
+        run: network::service_range,
+    },
+    Check {
+        id: "NET-02",
+        severity: Severity::Blocker,
+        question: "Rule names blue's node group only?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Add green before cutover.",
+        source: "checks.md NET-02",
+        run: network::security_groups,
+    },
+    Check {
+        id: "NET-12",
+        severity: Severity::Blocker,
+        question: "Private only, but CI/Vault/operators are outside?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Open path.",
+        source: "checks.md NET-12",
+        run: network::endpoint_mode,
+    },
+    Check {
+        id: "DNS-01",
+        severity: Severity::Blocker,
+        question: "Owner id missing, `default`, or equal?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Set ids first.",
+        source: "checks.md DNS-01",
+        run: dns::owners,
+    },
+    Check {
+        id: "DNS-05",
+        severity: Severity::Blocker,
+        question: "Annotation prefix, TXT name format or policy default differ?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Set prefix, format, policy.",
+        source: "checks.md DNS-05",
+        run: dns::formats,
+    },
+    Check {
+        id: "DNS-08",
+        severity: Severity::Warning,
+        question: "TTL annotation on an alias record?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Plan with the real TTL.",
+        source: "checks.md DNS-08",
+        run: dns::ttl_on_alias,
+    },
+    Check {
+        id: "DNS-10",
+        severity: Severity::Warning,
+        question: "Over 1000 records or 32 000 characters, or n calls at 5/s exceed the window?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Split, pause other writers.",
+        source: "checks.md DNS-10",
+        run: dns::batches,
+    },
+    Check {
+        id: "DNS-11",
+        severity: Severity::Warning,
+        question: "Other writers in the same zone?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Pause or scope.",
+        source: "checks.md DNS-11",
+        run: dns::other_writers,
+    },
+    Check {
+        id: "DNS-12",
+        severity: Severity::Blocker,
+        question: "Stop is not durable (self-heal, replicas unset, add-on manager)?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Pause its manager.",
+        source: "checks.md DNS-12",
+        run: dns::stop_is_durable,
+    },
+    Check {
+        id: "DAT-03",
+        severity: Severity::Blocker,
+        question: "Store without a comparison (counts, hashes, offsets)?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Define one.",
+        source: "checks.md DAT-03",
+        run: data::sets_are_declared,
+    },
+    Check {
+        id: "SNG-01",
+        severity: Severity::Blocker,
+        question: "Active on both, or unrecorded original state?",
+        needs: &[],
+        answered: Answered::Plan,
+        remedy: "Suspend one side.",
+        source: "checks.md SNG-01",
+        run: data::singletons,
+    },
 ];
+
+/// A check: one file, one line in its family's list.
+pub struct Check {
+    /// Stable id, as in `DNS-01`.
+    pub id: &'static str,
+    /// Severity of its findings unless the check says otherwise for one.
+    pub severity: Severity,
+    /// What it asks, one sentence that ends in `?`.
+    pub question: &'static str,
+    /// What it must be able to read. What is missing becomes a finding "not checked" with how to give it, and the check does not run.
+    pub needs: &'static [Need],
+    /// Who answers it.
+    pub answered: Answered,
+    /// What to do about a finding, one sentence.
+    pub remedy: &'static str,
+    /// Where the rule comes from, as in `checks.md DNS-01`.
+    pub source: &'static str,
+    /// The check itself.
+    pub run: fn(&Input, &mut Report),
+}
+
+/// Who can answer a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answered {
+    /// The planner, from the snapshot.
+    Plan,
+    /// The run: the named step kind asks again, or for the first time, right before or after it acts.
+    Run(&'static str),
+    /// Only a person: something outside of every API that crossfade reads. The finding says what to look at; a waiver with a reason answers it.
+    Person,
+}
+
+/// Data that a check needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// Blue's objects.
+    Blue,
+    /// Blue's objects with status, read live (a dump without Pods says nothing about what runs).
+    Live,
+    /// The kops Cluster document.
+    Kops,
+    /// The AWS inventory.
+    Aws,
+    /// A part of the inventory that may be missing by itself.
+    Part(Part),
+    /// Hosted zones with records.
+    Zones,
+    /// Green's API server.
+    Green,
+    /// The day on which the snapshot was taken.
+    Day,
+}
+
+/// Parts of the inventory that may not have been read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Customer managed policies.
+    Policies,
+    /// NAT gateways.
+    NatGateways,
+    /// Route tables.
+    RouteTables,
+    /// EBS volumes.
+    Volumes,
+    /// Auto scaling groups.
+    AutoScalingGroups,
+    /// Load balancers.
+    LoadBalancers,
+    /// Zones in which instance types are offered.
+    Offerings,
+    /// Service quotas.
+    Quotas,
+}
+
+impl Need {
+    /// Whether the snapshot has it.
+    fn met(self, s: &Snapshot) -> bool {
+        let part =
+            |has: fn(&crate::world::cloud::Inventory) -> bool| s.aws.as_ref().is_some_and(has);
+        match self {
+            Need::Blue => !s.blue.objects.is_empty(),
+            Need::Live => s.blue.of_kind("Pod").next().is_some(),
+            Need::Kops => s.kops.cluster.is_some(),
+            Need::Aws => s.aws.is_some(),
+            Need::Zones => !s.zones.is_empty(),
+            Need::Green => s.green.is_some(),
+            Need::Day => s.taken.is_some(),
+            Need::Part(Part::Policies) => part(|a| a.policies.is_some()),
+            Need::Part(Part::NatGateways) => part(|a| a.nat_gateways.is_some()),
+            Need::Part(Part::RouteTables) => part(|a| a.route_tables.is_some()),
+            Need::Part(Part::Volumes) => part(|a| a.volumes.is_some()),
+            Need::Part(Part::AutoScalingGroups) => part(|a| a.auto_scaling_groups.is_some()),
+            Need::Part(Part::LoadBalancers) => part(|a| a.load_balancers.is_some()),
+            Need::Part(Part::Offerings) => part(|a| a.offerings.is_some()),
+            Need::Part(Part::Quotas) => part(|a| a.quotas.is_some()),
+        }
+    }
+    /// (what was missing, how to give it)
+    pub fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Need::Blue => (
+                "blue's objects were not read",
+                "Run discover with blue's kubeconfig, or give a `kubectl get -o yaml` dump of all kinds.",
+            ),
+            Need::Live => (
+                "blue's Pods were not read",
+                "Run discover with blue's kubeconfig, or add `kubectl get pods -A -o yaml` to the files.",
+            ),
+            Need::Kops => (
+                "the kops Cluster document was not read",
+                "Run discover with the state store, or give the output of `kops get all NAME -o yaml`.",
+            ),
+            Need::Aws => (
+                "the AWS account was not read",
+                "Run discover with AWS credentials, or add the output of the AWS CLI to the files.",
+            ),
+            Need::Zones => (
+                "no hosted zone was read",
+                "Run discover with AWS credentials, or add `aws route53 list-resource-record-sets` output to the files.",
+            ),
+            Need::Green => (
+                "green's API server was not read: it does not exist yet, or was not reachable",
+                "Ask again with `crossfade plan` when green stands.",
+            ),
+            Need::Day => (
+                "the snapshot does not say on which day it was taken",
+                "Run discover again.",
+            ),
+            Need::Part(Part::Policies) => (
+                "customer managed policies were not read",
+                "Run discover with AWS credentials, or add `aws iam get-account-authorization-details` output to the files.",
+            ),
+            Need::Part(Part::NatGateways) => (
+                "NAT gateways were not read",
+                "Run discover with AWS credentials, or add `aws ec2 describe-nat-gateways` output to the files.",
+            ),
+            Need::Part(Part::RouteTables) => (
+                "route tables were not read",
+                "Run discover with AWS credentials, or add `aws ec2 describe-route-tables` output to the files.",
+            ),
+            Need::Part(Part::Volumes) => (
+                "EBS volumes were not read",
+                "Run discover with AWS credentials, or add `aws ec2 describe-volumes` output to the files.",
+            ),
+            Need::Part(Part::AutoScalingGroups) => (
+                "auto scaling groups were not read",
+                "Add `aws autoscaling describe-auto-scaling-groups` output to the files of discover.",
+            ),
+            Need::Part(Part::LoadBalancers) => (
+                "load balancers were not read",
+                "Add `aws elbv2 describe-load-balancers` and `aws elb describe-load-balancers` output to the files of discover.",
+            ),
+            Need::Part(Part::Offerings) => (
+                "offerings of instance types were not read",
+                "Run discover with AWS credentials, or add `aws ec2 describe-instance-type-offerings --location-type availability-zone` output to the files.",
+            ),
+            Need::Part(Part::Quotas) => (
+                "service quotas were not read",
+                "Add `aws service-quotas list-service-quotas --service-code SERVICE` output (ec2, vpc, eks, elasticloadbalancing, iam) to the files of discover.",
+            ),
+        }
+    }
+}
+
+/// Every check, family by family.
+pub fn all() -> impl Iterator<Item = &'static Check> {
+    [FOUNDERS].into_iter().flatten()
+}
 
 /// Collects findings of one check.
 pub struct Report {
-    id: &'static str,
+    check: &'static Check,
     findings: Vec<Finding>,
 }
 
@@ -78,18 +443,19 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         self.findings.push(Finding {
-            id: self.id.into(),
+            id: self.check.id.into(),
             severity,
             object: object.into(),
             message: message.into(),
             remedy: remedy.into(),
-            source: match self.id {
-                // Not in the catalogue: a fact about EKS itself.
-                "EKS-version" => "eks.md 1.1".into(),
-                "READ-01" => "DESIGN 5.4".into(),
-                id => format!("checks.md {id}"),
-            },
+            source: self.check.source.into(),
+            waived: None,
         });
+    }
+    /// A finding with the severity and remedy of the check.
+    #[allow(dead_code)]
+    fn found(&mut self, object: impl Into<String>, message: impl Into<String>) {
+        self.say(self.check.severity, object, message, self.check.remedy);
     }
     fn blocker(
         &mut self,
@@ -128,14 +494,25 @@ impl Report {
 
 /// Runs every check.
 pub fn run(input: &Input) -> Vec<Finding> {
-    CHECKS
-        .iter()
-        .flat_map(|(id, check)| {
+    all()
+        .flat_map(|check| {
             let mut report = Report {
-                id,
+                check,
                 findings: vec![],
             };
-            check(input, &mut report);
+            let missing: Vec<Need> = check
+                .needs
+                .iter()
+                .copied()
+                .filter(|n| !n.met(input.snapshot))
+                .collect();
+            for need in &missing {
+                let (what, how) = need.words();
+                report.not_checked(check.id, what, how);
+            }
+            if missing.is_empty() {
+                (check.run)(input, &mut report);
+            }
             report.findings
         })
         .collect()

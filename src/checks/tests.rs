@@ -53,6 +53,7 @@ fn inventory(free: u32) -> Inventory {
         roles: vec![],
         oidc_providers: vec![],
         clusters: vec![],
+        ..Inventory::default()
     }
 }
 

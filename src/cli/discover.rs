@@ -40,7 +40,7 @@ pub struct Report {
 
 /// Runs the verb. `plan_folder` finds the plan folder; it is asked only when one is needed.
 pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -> Result<Report> {
-    let (dir, key, snapshot, unused) = if args.from_files.is_empty() {
+    let (dir, key, mut snapshot, unused) = if args.from_files.is_empty() {
         let plan = plan_folder()?;
         let dir = args.out.clone().unwrap_or_else(|| plan.join("snapshot"));
         let spec = crate::spec::load(&plan.join("migration.yaml"))?;
@@ -65,6 +65,9 @@ pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -
         let found = files::from_files(&args.from_files, wanted.as_deref(), &key)?;
         (dir, key, found.snapshot, found.unused)
     };
+    // UTC: a plan made from the same snapshot says the same everywhere.
+    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
+    snapshot.taken = Some(now.date().to_string());
     // Only now is anything written: bad input and unreachable servers leave no trace.
     key.keep(&dir)?;
     store::write(&dir, &snapshot)?;

@@ -522,6 +522,10 @@ pub fn plan() -> Plan {
         },
         findings: vec![],
         verdicts: vec![],
+        fields: vec![],
+        hazards: Default::default(),
+        network: Default::default(),
+        cost: Default::default(),
         generated: vec![],
         names: vec![],
         steps: vec![

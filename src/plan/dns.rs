@@ -42,6 +42,7 @@ fn finding(id: &str, severity: Severity, object: &str, message: String, remedy: 
         message,
         remedy: remedy.into(),
         source: format!("checks.md {id}"),
+        waived: None,
     }
 }
 

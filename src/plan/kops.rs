@@ -61,6 +61,7 @@ fn note(
         message: message.into(),
         remedy: remedy.into(),
         source: source.into(),
+        waived: None,
     }
 }
 

@@ -565,6 +565,7 @@ fn push(
         message,
         remedy: remedy.into(),
         source: source.into(),
+        waived: None,
     });
 }
 

@@ -1,8 +1,12 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
+pub mod cost;
 mod dns;
+pub mod fates;
 mod file;
+pub mod fit;
 mod generated;
+pub mod hazards;
 mod kops;
 mod kops_fields;
 pub mod model;
@@ -58,6 +62,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         cx: &cx,
+        today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
@@ -81,6 +86,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
             ),
             remedy: "Rehearse, and raise the limit or make the data sets smaller.".into(),
             source: "DESIGN 4".into(),
+            waived: None,
         });
     }
     findings.sort_by(|a, b| {
@@ -97,6 +103,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
+        fields: fates::fates(snapshot),
+        hazards: Default::default(),
+        network: Default::default(),
+        cost: Default::default(),
         names: names.names,
         steps,
         timeline,
@@ -139,6 +149,7 @@ fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> V
                     ),
                     remedy: "Nothing to do.".into(),
                     source: "checks.md API-11".into(),
+                    waived: None,
                 });
             } else {
                 findings.push(Finding {
@@ -148,6 +159,7 @@ fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> V
                     message: "given twice in the same version; the first is taken".into(),
                     remedy: "Drop one of the inputs.".into(),
                     source: "checks.md API-11".into(),
+                    waived: None,
                 });
             }
             continue;

@@ -28,6 +28,18 @@ pub struct Plan {
     pub verdicts: Vec<Verdict>,
     /// Objects that only green has (ExternalDNS, storage class, ...), complete, in order of creation.
     pub generated: Vec<Value>,
+    /// What becomes of each field of the kops documents.
+    #[serde(default)]
+    pub fields: Vec<super::fates::FieldFate>,
+    /// Why blue is not upgraded in place.
+    #[serde(default)]
+    pub hazards: super::hazards::Hazards,
+    /// Addresses: what green needs and what there is.
+    #[serde(default)]
+    pub network: super::fit::NetworkFit,
+    /// Estimate of costs.
+    #[serde(default)]
+    pub cost: super::cost::Cost,
     /// Names to hand over.
     pub names: Vec<Name>,
     /// Steps, in a topological order.
@@ -86,6 +98,9 @@ pub struct Finding {
     pub remedy: String,
     /// Source of the rule, as in `checks.md DNS-01`.
     pub source: String,
+    /// Why somebody accepts it (`waivers` of migration.yaml): then it stands in nobody's way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waived: Option<String>,
 }
 
 /// What becomes of an object.

@@ -36,6 +36,7 @@ impl Rewritten {
                 message: "the object has no apiVersion, kind or name".into(),
                 remedy: "Remove it from the input.".into(),
                 source: "replay.md 1".into(),
+                waived: None,
             }],
         }
     }
@@ -132,6 +133,7 @@ impl<'a> Work<'a> {
             message: message.into(),
             remedy: remedy.into(),
             source: format!("replay.md {rule}"),
+            waived: None,
         });
     }
     /// Parks by a field that green gets instead of blue's value.

@@ -104,6 +104,7 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
         aws,
         zones,
         not_checked: missing,
+        ..Snapshot::default()
     })
 }
 

@@ -32,6 +32,24 @@ pub struct Snapshot {
     pub zones: Vec<ZoneRecords>,
     /// What could not be read, each with the reason: never "ok".
     pub not_checked: Vec<NotChecked>,
+    /// Day on which it was taken, `2026-11-30`. The planner has no other clock: expiry and ages are counted from here.
+    #[serde(default)]
+    pub taken: Option<String>,
+    /// What a Terraform state holds, when one was given; sorted by address.
+    #[serde(default)]
+    pub terraform: Option<Vec<TerraformResource>>,
+}
+
+/// A managed resource of a Terraform state.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TerraformResource {
+    /// Address, as in `module.eks.aws_eks_cluster.this[0]`.
+    pub address: String,
+    /// Type, as in `aws_eks_cluster`.
+    pub kind: String,
+    /// Attributes that identify it (`id`, `name`, `arn`, `cluster_name`, `node_group_name`, `addon_name`, `principal_arn`, `key`, `resource_id`, ...); never secrets.
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// Something that was not read.
@@ -59,6 +77,9 @@ pub struct Kops {
     pub kops_version: Option<String>,
     /// Where each document came from: file (with line) or object key.
     pub sources: BTreeMap<String, String>,
+    /// Where each leaf stands, as `cluster/spec.kubelet.maxPods` to `file:line:column`.
+    #[serde(default)]
+    pub places: BTreeMap<String, String>,
 }
 
 /// One cluster.

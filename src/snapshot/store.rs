@@ -95,7 +95,7 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
     files.insert(
         "kops/sources.json".into(),
         pretty(
-            &json!({"kopsVersion": snapshot.kops.kops_version, "sources": snapshot.kops.sources}),
+            &json!({"kopsVersion": snapshot.kops.kops_version, "sources": snapshot.kops.sources, "places": snapshot.kops.places}),
         )?,
     );
     cluster_files("blue", &snapshot.blue, &mut files)?;
@@ -120,10 +120,13 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
         }
     }
     files.insert("not_checked.json".into(), pretty(&snapshot.not_checked)?);
+    if let Some(terraform) = &snapshot.terraform {
+        files.insert("terraform.json".into(), pretty(terraform)?);
+    }
     let names: Vec<_> = files.keys().cloned().collect();
     files.insert(
         MANIFEST.into(),
-        pretty(&json!({"format": FORMAT, "what": WHAT, "files": names}))?,
+        pretty(&json!({"format": FORMAT, "what": WHAT, "taken": snapshot.taken, "files": names}))?,
     );
     Ok(files)
 }
@@ -249,7 +252,9 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
     }
     let has = |name: &str| names.iter().any(|n| n == name);
     let sources: Value = r.json("kops/sources.json")?;
-    let part = |v: &Value| serde_json::from_value(v.clone()).unwrap_or_default();
+    fn part<T: serde::de::DeserializeOwned + Default>(v: &Value) -> T {
+        serde_json::from_value(v.clone()).unwrap_or_default()
+    }
     let mut zones = vec![];
     for name in names.iter().filter(|n| n.starts_with("dns/")) {
         let text = r.text(name)?;
@@ -273,7 +278,8 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
                 .transpose()?,
             instance_groups: r.json("kops/instancegroups.json")?,
             kops_version: part(&sources["kopsVersion"]),
-            sources: serde_json::from_value(sources["sources"].clone()).unwrap_or_default(),
+            sources: part(&sources["sources"]),
+            places: part(&sources["places"]),
         },
         blue: r.cluster("blue", &names)?,
         green: has("green/kinds.json")
@@ -284,6 +290,10 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
             .transpose()?,
         zones,
         not_checked: r.json::<Vec<NotChecked>>("not_checked.json")?,
+        taken: manifest["taken"].as_str().map(String::from),
+        terraform: has("terraform.json")
+            .then(|| r.json("terraform.json"))
+            .transpose()?,
     })
 }
 

@@ -39,6 +39,12 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
             service_cidr: service_range(snapshot),
             public_endpoint: true,
             access: vec![],
+            endpoint_cidrs: vec![],
+            node_groups: Default::default(),
+            roles: Default::default(),
+            network: Default::default(),
+            adopt: vec![],
+            terraform_state: None,
         },
         aws: Aws {
             account: identity
@@ -58,6 +64,8 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         data: vec![],
         probes: Probes::default(),
         limits: Limits::default(),
+        waivers: vec![],
+        cost: Default::default(),
     }
 }
 

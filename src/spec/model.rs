@@ -39,6 +39,59 @@ pub struct Spec {
     /// Limits that the plan must respect.
     #[serde(default)]
     pub limits: Limits,
+    /// Findings that somebody has read and accepts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waivers: Vec<Waiver>,
+    /// The estimate of costs.
+    #[serde(default, skip_serializing_if = "CostWish::is_default")]
+    pub cost: CostWish,
+}
+
+/// A finding that somebody accepts. It stays in the plan, marked, and no longer stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Waiver {
+    /// Id of the check, as in `NET-06`.
+    pub check: String,
+    /// Object as the finding spells it; every object of that check when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Why this is accepted: shown in the plan.
+    pub reason: String,
+    /// Last day on which it counts, `2026-12-31`; for ever when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<String>,
+    /// Severity instead of a waiver: the findings keep standing, but as this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub severity: Option<WaivedSeverity>,
+}
+
+/// Severity that a waiver gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum WaivedSeverity {
+    /// Stands in the way.
+    Blocker,
+    /// To be read.
+    Warning,
+    /// Good to know.
+    Info,
+}
+
+/// What the estimate of costs takes instead of its own numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CostWish {
+    /// Prices in US dollars by the key of the price file, as in `instance/m5.large` (an hour) or `eks/cluster` (an hour).
+    pub prices: BTreeMap<String, f64>,
+    /// Weeks during which both clusters run, 0 to 104.
+    pub both_weeks: Option<u32>,
+}
+
+impl CostWish {
+    fn is_default(&self) -> bool {
+        *self == CostWish::default()
+    }
 }
 
 /// The kops cluster.
@@ -79,6 +132,77 @@ pub struct Green {
     /// Who gets in besides the roles that crossfade makes: IAM principals and what they may do.
     #[serde(default)]
     pub access: Vec<Access>,
+    /// Address ranges that may reach the public endpoint; everybody when empty. At most 40.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub endpoint_cidrs: Vec<String>,
+    /// What node groups are to be instead of what the planner makes of the instance groups, by instance group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub node_groups: BTreeMap<String, NodeGroupWish>,
+    /// Roles for service accounts (`namespace/name`) that the planner cannot find out: what their pods use today.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub roles: BTreeMap<String, RoleWish>,
+    /// Addresses of nodes and pods.
+    #[serde(default, skip_serializing_if = "NetworkWish::is_default")]
+    pub network: NetworkWish,
+    /// Things that exist already and that crossfade may use as they are, by resource id (`cluster/shop-green`, `role/...`); it never deletes them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub adopt: Vec<String>,
+    /// Terraform state (`terraform show -json`, or a state file) relative to this file: what is in it is left to Terraform.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terraform_state: Option<String>,
+}
+
+/// What a node group is to be instead of what the planner makes of its instance group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NodeGroupWish {
+    /// Instance types, 1 to 20.
+    pub instance_types: Vec<String>,
+    /// AMI type, as in `AL2023_x86_64_STANDARD` or `BOTTLEROCKET_ARM_64`.
+    pub ami_type: Option<String>,
+    /// Smallest size.
+    pub min: Option<u32>,
+    /// Largest size.
+    pub max: Option<u32>,
+    /// One node group in each zone (`true`), or one over all (`false`); by need when absent.
+    pub split_by_zone: Option<bool>,
+    /// Take blue's user data, hooks, packages, files and kernel settings into the launch template where AL2023 can run them (`true`), or leave
+    /// them (`false`). A group that has any needs this word.
+    pub host_changes: Option<bool>,
+    /// Labels besides those of blue.
+    pub labels: BTreeMap<String, String>,
+    /// No node group for this instance group.
+    pub skip: bool,
+}
+
+/// What the pods of a service account may do in AWS.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct RoleWish {
+    /// A role that exists: it gets a trust statement for green.
+    pub role: Option<String>,
+    /// Statements of blue's node role that these pods use, by `policy name/Sid or index`, as the finding IAM-04 lists them.
+    pub from_node_role: Vec<String>,
+    /// ARNs of managed policies of blue's node role that these pods use.
+    pub policies: Vec<String>,
+}
+
+/// Addresses of nodes and pods.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NetworkWish {
+    /// /28 prefixes instead of single addresses on network interfaces.
+    pub prefix_delegation: Option<bool>,
+    /// Free addresses kept ready on each node.
+    pub warm_ip_target: Option<u32>,
+    /// Environment of the vpc-cni add-on besides that of blue.
+    pub cni_env: BTreeMap<String, String>,
+}
+
+impl NetworkWish {
+    fn is_default(&self) -> bool {
+        *self == NetworkWish::default()
+    }
 }
 
 /// Access of one IAM principal to green.

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub const RUN_TAG: &str = "crossfade.dev/run";
 
 /// Who calls, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CloudIdentity {
     /// AWS account id, 12 digits.
@@ -296,7 +296,7 @@ pub struct Role {
 }
 
 /// What the account holds, as far as a plan needs it. Lists are sorted by id or name.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Inventory {
     /// Caller and region.
@@ -313,6 +313,160 @@ pub struct Inventory {
     pub oidc_providers: Vec<String>,
     /// EKS clusters with node groups, add-ons and access entries by name.
     pub clusters: Vec<EksCluster>,
+    /// Customer managed policies: default version's document by ARN. `None` here and below: not read.
+    #[serde(default)]
+    pub policies: Option<BTreeMap<String, Value>>,
+    /// Role name by instance profile ARN.
+    #[serde(default)]
+    pub instance_profiles: Option<BTreeMap<String, String>>,
+    /// NAT gateways of the VPC.
+    #[serde(default)]
+    pub nat_gateways: Option<Vec<NatGateway>>,
+    /// Route tables of the VPC.
+    #[serde(default)]
+    pub route_tables: Option<Vec<RouteTable>>,
+    /// EBS volumes that carry blue's tags or that a volume of blue names.
+    #[serde(default)]
+    pub volumes: Option<Vec<Volume>>,
+    /// Auto scaling groups of blue.
+    #[serde(default)]
+    pub auto_scaling_groups: Option<Vec<AutoScalingGroup>>,
+    /// Load balancers of the VPC.
+    #[serde(default)]
+    pub load_balancers: Option<Vec<LoadBalancer>>,
+    /// Instance types that blue uses, as EC2 describes them, by name.
+    #[serde(default)]
+    pub instance_types: Option<BTreeMap<String, InstanceType>>,
+    /// Zones in which each instance type of blue is offered.
+    #[serde(default)]
+    pub offerings: Option<BTreeMap<String, Vec<String>>>,
+    /// Service quotas by `service/code`.
+    #[serde(default)]
+    pub quotas: Option<BTreeMap<String, Quota>>,
+}
+
+/// A NAT gateway.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NatGateway {
+    /// Id.
+    pub id: String,
+    /// Subnet it stands in.
+    pub subnet: String,
+    /// Public addresses.
+    pub public_ips: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A route table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RouteTable {
+    /// Id.
+    pub id: String,
+    /// The VPC's main table.
+    pub main: bool,
+    /// Subnets that use it by association.
+    pub subnets: Vec<String>,
+    /// Destination to target (`igw-`, `nat-`, `tgw-`, `pcx-`, `eni-`, `local` ...).
+    pub routes: BTreeMap<String, String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An EBS volume.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Volume {
+    /// Id.
+    pub id: String,
+    /// Zone.
+    pub zone: String,
+    /// Size, GiB.
+    pub size_gib: u32,
+    /// Type, as in `gp2`.
+    pub kind: String,
+    /// Encrypted.
+    pub encrypted: bool,
+    /// KMS key ARN.
+    pub kms_key: Option<String>,
+    /// Instance it is attached to.
+    pub attached_to: Option<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An auto scaling group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AutoScalingGroup {
+    /// Name.
+    pub name: String,
+    /// Smallest size.
+    pub min: u32,
+    /// Largest size.
+    pub max: u32,
+    /// Desired capacity.
+    pub desired: u32,
+    /// Instances now.
+    pub instances: u32,
+    /// Subnets.
+    pub subnets: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// A load balancer of any generation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LoadBalancer {
+    /// Name.
+    pub name: String,
+    /// `classic`, `application`, `network` or `gateway`.
+    pub kind: String,
+    /// `internet-facing` or `internal`.
+    pub scheme: String,
+    /// DNS name.
+    pub dns_name: String,
+    /// Security groups.
+    pub security_groups: Vec<String>,
+    /// Tags.
+    pub tags: BTreeMap<String, String>,
+}
+
+/// An instance type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InstanceType {
+    /// vCPUs.
+    pub vcpus: u32,
+    /// Memory, MiB.
+    pub memory_mib: u32,
+    /// Network interfaces of the default network card.
+    pub interfaces: u32,
+    /// IPv4 addresses on each interface.
+    pub addresses: u32,
+    /// `x86_64` or `arm64`.
+    pub arch: String,
+    /// GPUs.
+    pub gpus: u32,
+    /// Nitro: prefix delegation and today's AMIs want it.
+    pub nitro: bool,
+    /// Instance store, GB.
+    pub instance_store_gb: u32,
+}
+
+/// A service quota.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Quota {
+    /// Name.
+    pub name: String,
+    /// Value in force.
+    pub value: f64,
+    /// Use now, where a service tells.
+    pub used: Option<f64>,
 }
 
 /// A VPC.

@@ -164,6 +164,7 @@ pub(super) fn inventory(
         roles,
         oidc_providers: p.oidc.unwrap_or_default(),
         clusters: p.clusters.unwrap_or_default().into_values().collect(),
+        ..Inventory::default()
     })
 }
 

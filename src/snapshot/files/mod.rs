@@ -71,6 +71,7 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
             aws,
             zones,
             not_checked: missing,
+            ..Snapshot::default()
         },
         unused: found.unused,
     })

@@ -65,6 +65,7 @@ impl LiveCloud {
             roles: read_roles(&iam_client).await?,
             oidc_providers: read_providers(&iam_client).await?,
             clusters: read_clusters(&aws_sdk_eks::Client::new(&config)).await?,
+            ..Inventory::default()
         })
     }
 }

@@ -67,6 +67,7 @@ impl CloudState {
             roles: vec![],
             oidc_providers: vec![],
             clusters: vec![],
+            ..Inventory::default()
         });
         CloudState {
             account: inventory.identity.account.clone(),

@@ -215,6 +215,7 @@ pub fn snapshot_with(edns: Value) -> Snapshot {
             ],
             oidc_providers: vec![],
             clusters: vec![],
+            ..Inventory::default()
         }),
         zones: vec![ZoneRecords {
             zone: Zone {
