@@ -1,5 +1,9 @@
 //! kops documents: which are read, which are refused, and one shape for all of them (v1alpha2).
 
+mod leaves;
+
+pub use leaves::{Part, at, leaves, parts, push_index, push_key};
+
 use super::model::Kops;
 use crate::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};
