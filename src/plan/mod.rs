@@ -18,7 +18,7 @@ pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::checks;
 use crate::object::ObjectId;
@@ -64,6 +64,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         cx: &cx,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
+    let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
         snapshot,
@@ -106,7 +107,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         fields: fates::fates(snapshot),
         hazards: Default::default(),
         network: Default::default(),
-        cost: Default::default(),
+        cost,
         names: names.names,
         steps,
         timeline,
