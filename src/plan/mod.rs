@@ -54,6 +54,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
         snapshot,
@@ -61,6 +62,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names.names,
         instances: &names.instances,
         verdicts: &verdicts,
+        blue: &blue,
         cx: &cx,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
