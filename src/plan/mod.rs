@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+mod defaults;
 mod dns;
 pub mod fates;
 mod file;
@@ -47,6 +48,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(defaults::findings(&snapshot.kops));
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
