@@ -8,7 +8,6 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
@@ -47,6 +46,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -103,7 +104,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
         cost: Default::default(),
