@@ -285,6 +285,7 @@ pub fn cluster() -> Resource {
         service_cidr: None,
         public_endpoint: true,
         private_endpoint: true,
+        endpoint_cidrs: vec![],
     }
 }
 
@@ -294,6 +295,7 @@ pub fn access() -> Resource {
         principal: CALLER.into(),
         groups: vec![],
         policy: Some("AmazonEKSClusterAdminPolicy".into()),
+        namespaces: vec![],
     }
 }
 
@@ -303,6 +305,7 @@ pub fn addon(name: &str) -> Resource {
         name: name.into(),
         version: None,
         service_account_role: None,
+        configuration: None,
     }
 }
 
@@ -321,6 +324,8 @@ pub fn node_group() -> Resource {
         disk_gib: 64,
         labels: BTreeMap::new(),
         taints: vec![],
+        launch_template: None,
+        max_unavailable: None,
     }
 }
 
