@@ -9,7 +9,6 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
@@ -49,6 +48,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -108,7 +109,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
         cost,
