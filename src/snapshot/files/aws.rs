@@ -356,6 +356,7 @@ fn named(name: &str) -> EksCluster {
         addons: vec![],
         access_entries: vec![],
         tags: BTreeMap::new(),
+        parts: None,
     }
 }
 
