@@ -2,6 +2,7 @@
 
 mod approvals;
 pub mod args;
+mod cost;
 pub mod discover;
 mod explain;
 mod finalize;
@@ -98,6 +99,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Rollback(args) => rollback::run(&args, &global, printer),
         Command::Skip(args) => rollback::skip(&args, &global, printer),
         Command::Explain(args) => explain::run(&args, &global, printer),
+        Command::Cost(args) => cost::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),
         Command::Completions { shell } => {
             shell::completions(shell);

@@ -130,6 +130,7 @@ pub fn summary(plan: &Plan, printer: &Printer) {
         names(t.addons.len(), "add-on"),
         names(plan.names.len(), "name")
     ));
+    printer.line(format!("  {}", super::cost::line(plan)));
     findings(plan, printer);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));

@@ -18,7 +18,7 @@ pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::checks;
 use crate::object::ObjectId;
@@ -54,6 +54,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
         snapshot,
@@ -61,9 +62,11 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names.names,
         instances: &names.instances,
         verdicts: &verdicts,
+        blue: &blue,
         cx: &cx,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
+    let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
         snapshot,
@@ -106,7 +109,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         fields: fates::fates(snapshot),
         hazards: Default::default(),
         network: Default::default(),
-        cost: Default::default(),
+        cost,
         names: names.names,
         steps,
         timeline,

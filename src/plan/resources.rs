@@ -267,6 +267,7 @@ pub(super) fn all(
             service_cidr: spec.green.service_cidr.clone(),
             public_endpoint: spec.green.public_endpoint,
             private_endpoint: true,
+            endpoint_cidrs: spec.green.endpoint_cidrs.clone(),
         },
         &[cluster_role],
     );
@@ -297,6 +298,7 @@ pub(super) fn all(
                 principal,
                 groups,
                 policy,
+                namespaces: vec![],
             },
             std::slice::from_ref(&cluster),
         );
@@ -357,6 +359,7 @@ pub(super) fn all(
         name: name.into(),
         version: None,
         service_account_role: role.map(|r| role_arn(&region, &role_name(&green, r))),
+        configuration: None,
     };
     let mut before_nodes = vec![
         add(
@@ -387,6 +390,8 @@ pub(super) fn all(
                 disk_gib: g.disk_gib,
                 labels: g.labels.clone(),
                 taints: g.taints.clone(),
+                launch_template: None,
+                max_unavailable: None,
             },
             &before_nodes,
         ));

@@ -1,10 +1,12 @@
 //! EKS: cluster, add-ons, access entries, managed node groups.
 
 use super::{LiveCloud, absent_is_fine, client_token, internal, optional, ready, same_set};
+use crate::object::canonical;
 use crate::world::cloud::{Found, RUN_TAG, Resource, Status};
 use crate::world::live::aws;
 use crate::world::{Class, Error, Result};
 use aws_sdk_eks::types as eks;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
 /// Status words of all EKS resources, with what the service says is wrong.
@@ -69,6 +71,62 @@ fn policy_arn(principal: &str, policy: &str) -> String {
     format!("arn:{partition}:eks::aws:cluster-access-policy/{policy}")
 }
 
+/// No list means everybody: EKS writes that as 0.0.0.0/0, and ::/0 besides in a cluster of IPv6.
+fn same_cidrs(live: &[String], wanted: &[String]) -> bool {
+    let everybody = |l: &[String]| l.iter().all(|c| c == "0.0.0.0/0" || c == "::/0");
+    same_set(live, wanted) || (everybody(live) && everybody(wanted))
+}
+
+/// An add-on's settings come back as the text that was sent; people also write YAML.
+fn same_settings(live: Option<&str>, wanted: Option<&Value>) -> bool {
+    let live = live
+        .map(str::trim)
+        .filter(|t| !t.is_empty() && *t != "{}")
+        .map(|t| serde_json::from_str(t).unwrap_or_else(|_| Value::String(t.into())));
+    match (live, wanted) {
+        (None, None) => true,
+        (Some(a), Some(b)) => canonical(&a) == canonical(b),
+        _ => false,
+    }
+}
+
+/// `1` or `10%`, as a node group has it.
+fn unavailable(config: Option<&eks::NodegroupUpdateConfig>) -> Option<String> {
+    let c = config?;
+    match (c.max_unavailable(), c.max_unavailable_percentage()) {
+        (_, Some(p)) => Some(format!("{p}%")),
+        (Some(n), None) => Some(n.to_string()),
+        (None, None) => None,
+    }
+}
+
+/// How many nodes an update may take away at once; one when nothing is said.
+fn update_config(wanted: Option<&str>, at: &str) -> Result<eks::NodegroupUpdateConfig> {
+    let text = wanted.unwrap_or("1");
+    let (digits, percent) = match text.strip_suffix('%') {
+        Some(d) => (d, true),
+        None => (text, false),
+    };
+    let n: i32 = digits
+        .parse()
+        .ok()
+        .filter(|n| (1..=100).contains(n))
+        .ok_or_else(|| {
+            Error::new(
+                Class::Refused,
+                at,
+                format!("maxUnavailable {text:?} is neither 1 to 100 nor 1% to 100%"),
+            )
+        })?;
+    let config = eks::NodegroupUpdateConfig::builder();
+    Ok(if percent {
+        config.max_unavailable_percentage(n)
+    } else {
+        config.max_unavailable(n)
+    }
+    .build())
+}
+
 impl LiveCloud {
     pub(super) async fn find_cluster(&self, resource: &Resource) -> Result<Option<Found>> {
         let Resource::Cluster {
@@ -79,6 +137,7 @@ impl LiveCloud {
             service_cidr,
             public_endpoint,
             private_endpoint,
+            endpoint_cidrs,
         } = resource
         else {
             return Err(internal("cluster", "not a cluster"));
@@ -103,6 +162,7 @@ impl LiveCloud {
                 same_set(v.subnet_ids(), subnets)
                     && v.endpoint_public_access() == *public_endpoint
                     && v.endpoint_private_access() == *private_endpoint
+                    && (!public_endpoint || same_cidrs(v.public_access_cidrs(), endpoint_cidrs))
             })
             && service_cidr
                 .as_deref()
@@ -151,6 +211,7 @@ impl LiveCloud {
             service_cidr,
             public_endpoint,
             private_endpoint,
+            endpoint_cidrs,
         } = resource
         else {
             return Err(internal("cluster", "not a cluster"));
@@ -167,6 +228,10 @@ impl LiveCloud {
                     .set_subnet_ids(Some(subnets.clone()))
                     .endpoint_public_access(*public_endpoint)
                     .endpoint_private_access(*private_endpoint)
+                    .set_public_access_cidrs(
+                        (*public_endpoint && !endpoint_cidrs.is_empty())
+                            .then(|| endpoint_cidrs.clone()),
+                    )
                     .build(),
             )
             // Access entries only: no aws-auth ConfigMap that anybody in the cluster could edit, and no hidden
@@ -222,6 +287,7 @@ impl LiveCloud {
             name,
             version,
             service_account_role,
+            configuration,
         } = resource
         else {
             return Err(internal("addon", "not an add-on"));
@@ -242,7 +308,8 @@ impl LiveCloud {
         let equal = version
             .as_deref()
             .is_none_or(|v| a.addon_version() == Some(v))
-            && a.service_account_role_arn() == service_account_role.as_deref();
+            && a.service_account_role_arn() == service_account_role.as_deref()
+            && same_settings(a.configuration_values(), configuration.as_ref());
         let issues = a
             .health()
             .map(|h| h.issues())
@@ -264,6 +331,7 @@ impl LiveCloud {
             name,
             version,
             service_account_role,
+            configuration,
         } = resource
         else {
             return Err(internal("addon", "not an add-on"));
@@ -276,6 +344,7 @@ impl LiveCloud {
             .addon_name(name)
             .set_addon_version(version.clone())
             .set_service_account_role_arn(service_account_role.clone())
+            .set_configuration_values(configuration.as_ref().map(Value::to_string))
             .resolve_conflicts(eks::ResolveConflicts::Overwrite)
             .client_request_token(client_token(run, resource))
             .tags(RUN_TAG, run)
@@ -304,6 +373,7 @@ impl LiveCloud {
             principal,
             groups,
             policy,
+            namespaces,
         } = resource
         else {
             return Err(internal("access-entry", "not an entry"));
@@ -336,15 +406,19 @@ impl LiveCloud {
                 Err(e) if e.class == Class::NotFound => return Ok(None),
                 Err(e) => return Err(e),
             };
-            let at_cluster = p
+            // The whole cluster is the scope without a namespace.
+            let mut within: Vec<String> = p
                 .access_scope()
-                .and_then(|s| s.r#type())
-                .is_some_and(|t| *t == eks::AccessScopeType::Cluster);
-            policies.push((p.policy_arn().unwrap_or_default().to_string(), at_cluster));
+                .map(|s| s.namespaces().to_vec())
+                .unwrap_or_default();
+            within.sort();
+            policies.push((p.policy_arn().unwrap_or_default().to_string(), within));
         }
-        let wanted: Vec<(String, bool)> = policy
+        let mut within = namespaces.clone();
+        within.sort();
+        let wanted: Vec<(String, Vec<String>)> = policy
             .iter()
-            .map(|p| (policy_arn(principal, p), true))
+            .map(|p| (policy_arn(principal, p), within.clone()))
             .collect();
         let mut found = ready(
             same_set(entry.kubernetes_groups(), groups) && policies == wanted,
@@ -362,6 +436,7 @@ impl LiveCloud {
             principal,
             groups,
             policy,
+            namespaces,
         } = resource
         else {
             return Err(internal("access-entry", "not an entry"));
@@ -399,11 +474,16 @@ impl LiveCloud {
                 .cluster_name(cluster)
                 .principal_arn(principal)
                 .policy_arn(policy_arn(principal, policy))
-                .access_scope(
+                .access_scope(if namespaces.is_empty() {
                     eks::AccessScope::builder()
                         .r#type(eks::AccessScopeType::Cluster)
-                        .build(),
-                )
+                        .build()
+                } else {
+                    eks::AccessScope::builder()
+                        .r#type(eks::AccessScopeType::Namespace)
+                        .set_namespaces(Some(namespaces.clone()))
+                        .build()
+                })
                 .send()
                 .await
                 .map_err(|e| aws::error(&at, e))?;
@@ -439,6 +519,8 @@ impl LiveCloud {
             disk_gib,
             labels,
             taints,
+            launch_template,
+            max_unavailable,
             ..
         } = resource
         else {
@@ -481,7 +563,11 @@ impl LiveCloud {
                 .is_some_and(|c| c.as_str() == capacity_type)
             && scaling.and_then(|s| s.min_size()) == i32::try_from(*min).ok()
             && scaling.and_then(|s| s.max_size()) == i32::try_from(*max).ok()
-            && g.disk_size() == i32::try_from(*disk_gib).ok()
+            && g.launch_template().and_then(|t| t.name()) == launch_template.as_deref()
+            && (launch_template.is_some() || g.disk_size() == i32::try_from(*disk_gib).ok())
+            && max_unavailable
+                .as_deref()
+                .is_none_or(|wanted| Some(wanted) == unavailable(g.update_config()).as_deref())
             && live_labels == *labels
             && same_set(live_taints, wanted_taints);
         let issues = g
@@ -514,6 +600,8 @@ impl LiveCloud {
             disk_gib,
             labels,
             taints,
+            launch_template,
+            max_unavailable,
         } = resource
         else {
             return Err(internal("node-group", "not a node group"));
@@ -543,7 +631,16 @@ impl LiveCloud {
             .set_instance_types(Some(instance_types.clone()))
             .ami_type(eks::AmiTypes::from(ami_type.as_str()))
             .capacity_type(eks::CapacityTypes::from(capacity_type.as_str()))
-            .disk_size(size(*disk_gib)?)
+            // With a launch template EKS refuses a disk size in the request: the template says it (eks.md 1.6).
+            .set_disk_size(match launch_template {
+                Some(_) => None,
+                None => Some(size(*disk_gib)?),
+            })
+            .set_launch_template(launch_template.as_ref().map(|name| {
+                eks::LaunchTemplateSpecification::builder()
+                    .name(name)
+                    .build()
+            }))
             .scaling_config(
                 eks::NodegroupScalingConfig::builder()
                     .min_size(size(*min)?)
@@ -551,11 +648,7 @@ impl LiveCloud {
                     .desired_size(size(*desired)?)
                     .build(),
             )
-            .update_config(
-                eks::NodegroupUpdateConfig::builder()
-                    .max_unavailable(1)
-                    .build(),
-            )
+            .update_config(update_config(max_unavailable.as_deref(), &at)?)
             .set_labels(Some(labels.clone().into_iter().collect()))
             .set_taints((!taints.is_empty()).then_some(taints))
             .client_request_token(client_token(run, resource))

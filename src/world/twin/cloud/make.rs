@@ -221,6 +221,7 @@ impl State {
             Resource::AccessEntry {
                 cluster, principal, ..
             } => self.listed(cluster, |c| c.access_entries.contains(principal)),
+            Resource::LaunchTemplate { .. } => None,
         }
     }
 
@@ -441,6 +442,11 @@ impl State {
                     );
                 }
                 later = vec![NODES, NODE_GROUP.0];
+            }
+            Resource::LaunchTemplate { name, .. } => {
+                if !(3..=128).contains(&name.len()) {
+                    return refuse("InvalidLaunchTemplateName: 3 to 128 characters".into());
+                }
             }
             Resource::SecurityGroupRule {
                 group,

@@ -286,6 +286,7 @@ pub fn cluster() -> Resource {
         service_cidr: None,
         public_endpoint: true,
         private_endpoint: true,
+        endpoint_cidrs: vec![],
     }
 }
 
@@ -295,6 +296,7 @@ pub fn access() -> Resource {
         principal: CALLER.into(),
         groups: vec![],
         policy: Some("AmazonEKSClusterAdminPolicy".into()),
+        namespaces: vec![],
     }
 }
 
@@ -304,6 +306,7 @@ pub fn addon(name: &str) -> Resource {
         name: name.into(),
         version: None,
         service_account_role: None,
+        configuration: None,
     }
 }
 
@@ -322,6 +325,8 @@ pub fn node_group() -> Resource {
         disk_gib: 64,
         labels: BTreeMap::new(),
         taints: vec![],
+        launch_template: None,
+        max_unavailable: None,
     }
 }
 
