@@ -363,6 +363,7 @@ fn named(name: &str) -> EksCluster {
         addons: vec![],
         access_entries: vec![],
         tags: BTreeMap::new(),
+        parts: None,
     }
 }
 
