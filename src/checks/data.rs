@@ -1,10 +1,7 @@
-//! DAT and SNG: data sets, and what must never run twice.
+//! DAT: data sets.
 
 use super::{Input, Report};
-use crate::object::{ObjectId, annotation};
-use crate::rewrite::{SINGLETON, template_path};
 use crate::spec::model::DataMode;
-use serde_json::Value;
 
 /// DAT-03, DAT-05.
 pub(super) fn sets_are_declared(i: &Input, r: &mut Report) {
@@ -19,93 +16,5 @@ pub(super) fn sets_are_declared(i: &Input, r: &mut Report) {
     }
     if i.spec.data.is_empty() && !i.names.is_empty() {
         r.warning("data", "no data set is declared: stores are taken as shared by both sides, and nothing is copied or fenced", "Declare each store, with mode shared if both sides use it.");
-    }
-}
-
-/// SNG-01 to SNG-03, SNG-07: what looks as if it must be single but is not declared.
-pub(super) fn singletons(i: &Input, r: &mut Report) {
-    for s in &i.spec.workloads.singletons {
-        let exists = i.verdicts.iter().any(|v| v.object == *s);
-        if !exists && !i.snapshot.blue.objects.is_empty() {
-            r.blocker(
-                s,
-                "is listed under workloads.singletons and blue has no such object",
-                "Correct the spelling (kind/namespace/name).",
-            );
-        }
-    }
-    for o in &i.snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
-        if !matches!(id.kind.as_str(), "Deployment" | "StatefulSet")
-            || id.namespace.as_deref() == Some("kube-system")
-        {
-            continue;
-        }
-        let name = id.to_string();
-        if i.instances.iter().any(|(x, _)| *x == name)
-            || !i
-                .verdicts
-                .iter()
-                .any(|v| v.object == name && v.target.is_some())
-        {
-            continue;
-        }
-        let Some(t) = template_path(&id.kind) else {
-            continue;
-        };
-        let declared =
-            annotation(o, SINGLETON).is_some() || i.spec.workloads.singletons.contains(&name);
-        let one = o
-            .pointer("/spec/replicas")
-            .and_then(Value::as_u64)
-            .unwrap_or(1)
-            == 1;
-        let recreate = o.pointer("/spec/strategy/type").and_then(Value::as_str) == Some("Recreate");
-        let containers = || {
-            o.pointer(&format!("{t}/spec/containers"))
-                .and_then(Value::as_array)
-                .into_iter()
-                .flatten()
-        };
-        let words = containers()
-            .flat_map(|c| {
-                ["command", "args"]
-                    .into_iter()
-                    .filter_map(|k| c.get(k).and_then(Value::as_array))
-                    .flatten()
-            })
-            .filter_map(Value::as_str)
-            .chain([id.name.as_str()])
-            .any(|w| {
-                let w = w.to_lowercase();
-                ["scheduler", "beat", "consumer", "worker", "cron", "clock"]
-                    .iter()
-                    .any(|k| w.contains(k))
-            });
-        if !declared && one && (recreate || words) {
-            r.warning(
-                &name,
-                format!(
-                    "looks as if it must be single ({}): from unpark on a second one runs on green",
-                    if recreate {
-                        "one replica, strategy Recreate"
-                    } else {
-                        "one replica, named like a scheduler or consumer"
-                    }
-                ),
-                format!(
-                    "List it under workloads.singletons, or annotate it `{SINGLETON}: \"false\"`."
-                ),
-            );
-        }
-        let migrates = o
-            .pointer(&format!("{t}/spec/initContainers"))
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .any(|c| c.to_string().to_lowercase().contains("migrat"));
-        if migrates {
-            r.warning(&name, "an init container seems to change a schema: green's first pod would do so in the shared store", "Run schema changes once, before the freeze.");
-        }
     }
 }

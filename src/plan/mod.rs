@@ -9,17 +9,17 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
 mod timeline;
+mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::checks;
 use crate::object::ObjectId;
@@ -49,6 +49,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -56,6 +58,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
+    let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
         snapshot,
@@ -63,9 +67,11 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names.names,
         instances: &names.instances,
         verdicts: &verdicts,
+        blue: &blue,
         cx: &cx,
-        today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
+        today,
     }));
+    let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
         snapshot,
@@ -91,6 +97,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
             waived: None,
         });
     }
+    waivers::apply(&spec.waivers, today, &mut findings);
     findings.sort_by(|a, b| {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
@@ -105,10 +112,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
-        cost: Default::default(),
+        cost,
         names: names.names,
         steps,
         timeline,
