@@ -7,6 +7,7 @@ pub mod discover;
 mod explain;
 mod finalize;
 mod folder;
+mod hazards;
 pub mod init;
 mod migrate;
 mod plan;
@@ -99,6 +100,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Rollback(args) => rollback::run(&args, &global, printer),
         Command::Skip(args) => rollback::skip(&args, &global, printer),
         Command::Explain(args) => explain::run(&args, &global, printer),
+        Command::Hazards(args) => hazards::run(&args, &global, printer),
         Command::Cost(args) => cost::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),
         Command::Completions { shell } => {

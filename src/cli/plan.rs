@@ -131,6 +131,9 @@ pub fn summary(plan: &Plan, printer: &Printer) {
         names(plan.names.len(), "name")
     ));
     printer.line(format!("  {}", super::cost::line(plan)));
+    if let Some(line) = plan.hazards.line() {
+        printer.line(format!("  {line} (crossfade hazards)"));
+    }
     findings(plan, printer);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));

@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+mod defaults;
 mod dns;
 pub mod fates;
 mod file;
@@ -48,6 +49,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let mut findings: Vec<Finding> = built.findings.clone();
     let read = fates::read(snapshot);
     findings.extend(read.findings);
+    findings.extend(defaults::findings(&snapshot.kops));
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -97,6 +99,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
     findings.dedup();
+    let hazards = hazards::hazards(&spec, snapshot);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -108,7 +111,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         verdicts,
         generated,
         fields: read.fields,
-        hazards: Default::default(),
+        hazards,
         network: Default::default(),
         cost,
         names: names.names,
