@@ -217,6 +217,7 @@ fn iam_03_a_role_that_the_account_does_not_have_blocks() {
             trust: json!({"Statement": [{"Sid": "x".repeat(1700)}]}),
             managed_policies: vec![],
             inline_policies: Default::default(),
+            boundary: None,
             tags: Default::default(),
         });
     }

@@ -219,6 +219,8 @@ pub(super) fn all(
         trust: trust_service(service),
         managed_policies: policies,
         inline_policies: BTreeMap::new(),
+        boundary: None,
+        path: None,
     };
     let cluster_role = add(
         plain(
@@ -307,6 +309,8 @@ pub(super) fn all(
             trust: json!({"Version": "2012-10-17", "Statement": [web_identity(&region, None, sa)]}),
             managed_policies: policies,
             inline_policies: inline,
+            boundary: None,
+            path: None,
         }
     };
     let cni_role = add(

@@ -1,5 +1,7 @@
 //! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
 
+pub mod compare;
+
 use super::Result;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -79,6 +81,12 @@ pub enum Resource {
         managed_policies: Vec<String>,
         /// Inline policies by name.
         inline_policies: BTreeMap<String, Value>,
+        /// ARN of the permissions boundary that the role is made under.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boundary: Option<String>,
+        /// Path, as in `/team/`; `/` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// IAM OIDC provider of green's issuer.
     OidcProvider {
@@ -297,7 +305,27 @@ pub struct Found {
     pub run: Option<String>,
     /// Whether it equals what was asked for (in the fields of [`Resource`]); `false` means somebody made it differently.
     pub equal: bool,
-    /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
+    /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`;
+    /// `differs`: in which fields it differs, with both values, when it is not equal.
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// A thing that exists, in the words in which crossfade would make it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Existing {
+    /// What it is. User data is only its hash here ([`compare::hashed`]).
+    pub resource: Resource,
+    /// Tags.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// How far it is.
+    pub status: Status,
+    /// What it has that crossfade never makes, as in `image ami-0123`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<String>,
+    /// As in [`Found`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -367,6 +395,9 @@ pub struct Role {
     pub managed_policies: Vec<String>,
     /// Inline policies by name.
     pub inline_policies: BTreeMap<String, Value>,
+    /// ARN of the permissions boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -416,6 +447,9 @@ pub struct Inventory {
     /// Zones in which each instance type of blue is offered.
     #[serde(default)]
     pub offerings: Option<BTreeMap<String, Vec<String>>>,
+    /// Launch templates of the account, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_templates: Option<Vec<Existing>>,
     /// Service quotas by `service/code`.
     #[serde(default)]
     pub quotas: Option<BTreeMap<String, Quota>>,
@@ -557,8 +591,8 @@ pub struct Vpc {
     pub tags: BTreeMap<String, String>,
 }
 
-/// An EKS cluster, by names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An EKS cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EksCluster {
     /// Name.
@@ -573,6 +607,10 @@ pub struct EksCluster {
     pub access_entries: Vec<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
+    /// The cluster itself, its node groups, add-ons and the access entries of people, by id. `None`: only names were read
+    /// (a cluster of another VPC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<Existing>>,
 }
 
 /// The cloud. `create` and `delete` are single requests (a role: a few in a fixed order, each idempotent).
