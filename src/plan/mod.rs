@@ -63,6 +63,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        generated: &generated,
         cx: &cx,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
