@@ -2,8 +2,8 @@
 
 mod approvals;
 pub mod args;
-mod cost;
 mod checks;
+mod cost;
 pub mod discover;
 mod explain;
 mod finalize;

@@ -68,6 +68,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        generated: &generated,
         cx: &cx,
         today,
     }));
