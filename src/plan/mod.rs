@@ -19,6 +19,8 @@ pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
 #[cfg(test)]
+pub(crate) mod corpus_tests;
+#[cfg(test)]
 pub(crate) mod tests;
 
 use crate::checks;
