@@ -127,6 +127,9 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
         names(plan.names.len(), "name")
     ));
     printer.line(format!("  {}", super::cost::line(plan)));
+    if let Some(line) = plan.hazards.line() {
+        printer.line(format!("  {line} (crossfade hazards)"));
+    }
     super::findings::show(plan, printer, all_findings);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));

@@ -105,6 +105,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
     findings.dedup();
+    let hazards = hazards::hazards(&spec, snapshot);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -116,7 +117,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         verdicts,
         generated,
         fields: read.fields,
-        hazards: Default::default(),
+        hazards,
         network: Default::default(),
         cost,
         names: names.names,
