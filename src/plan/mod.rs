@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+pub mod diff;
 mod dns;
 pub mod fates;
 mod file;
@@ -52,7 +53,11 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names);
-    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let mut target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let made = resources::all(&target, &spec, snapshot, &cx, &names);
+    let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
+    target.resources = states;
+    findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
