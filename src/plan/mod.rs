@@ -2,6 +2,7 @@
 
 pub mod cost;
 mod defaults;
+pub mod diff;
 mod dns;
 pub mod fates;
 mod file;
@@ -58,7 +59,11 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names);
-    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let mut target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let made = resources::all(&target, &spec, snapshot, &cx, &names);
+    let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
+    target.resources = states;
+    findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
