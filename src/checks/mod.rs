@@ -7,8 +7,8 @@
 mod capacity;
 mod data;
 mod dns;
+mod iam;
 mod id;
-mod identity;
 mod network;
 mod sng;
 mod ver;
@@ -18,6 +18,7 @@ mod tests;
 
 use crate::edns;
 use crate::object::ObjectId;
+use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
@@ -132,22 +133,14 @@ pub struct Input<'a> {
     pub blue: &'a [BlueObject<'a>],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// AWS rights of blue, and what becomes of them.
+    pub iam: &'a Iam,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
 
 /// Checks of the first plan, until each has its own file.
 const FOUNDERS: &[Check] = &[
-    Check {
-        id: "IAM-03",
-        severity: Severity::Blocker,
-        question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add, keep blue.",
-        source: "checks.md IAM-03",
-        run: identity::roles_exist_and_fit,
-    },
     Check {
         id: "CAP-03",
         severity: Severity::Blocker,
@@ -444,7 +437,7 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
-const FAMILIES: &[&[Check]] = &[FOUNDERS, id::ALL, ver::ALL, sng::ALL];
+const FAMILIES: &[&[Check]] = &[FOUNDERS, id::ALL, iam::ALL, ver::ALL, sng::ALL];
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {

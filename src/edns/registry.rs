@@ -216,7 +216,11 @@ pub fn ownership(records: &[RecordSet], config: &Config) -> Vec<Ownership> {
     let map = labels(records, config);
     // Registry TXTs by name, each with its place in the zone.
     let mut registry: BTreeMap<String, Vec<(usize, &RecordSet)>> = BTreeMap::new();
-    for (n, t) in records.iter().enumerate().filter(|(_, t)| is_registry_txt(t)) {
+    for (n, t) in records
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| is_registry_txt(t))
+    {
         registry.entry(fqdn(&t.name)).or_default().push((n, t));
     }
     records

@@ -519,6 +519,8 @@ pub fn plan() -> Plan {
             node_groups: vec![],
             roles: vec![],
             addons: vec![],
+            components: vec![],
+            access: vec![],
         },
         findings: vec![],
         verdicts: vec![],

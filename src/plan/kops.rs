@@ -312,6 +312,8 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
             node_groups,
             roles: vec![],
             addons: vec![],
+            components: vec![],
+            access: vec![],
         },
         findings,
         groups,

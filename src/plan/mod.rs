@@ -1,5 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
+pub mod access;
+pub mod addons;
 pub mod cost;
 mod dns;
 pub mod fates;
@@ -7,6 +9,7 @@ mod file;
 pub mod fit;
 mod generated;
 pub mod hazards;
+pub mod iam;
 mod kops;
 mod kops_fields;
 pub mod model;
@@ -46,13 +49,21 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.lowered = names.lowered(spec.dns.low_ttl);
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
+    cx.replaced.extend(addons::replaced(snapshot));
+    let mut iam = iam::study(&spec, snapshot, &mut cx, &names);
+    let addons = addons::addons(&spec, snapshot);
+    let access = access::access(&spec, snapshot);
+    cx.known_groups
+        .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
+    iam.problems.extend(addons.problems.iter().cloned());
+    iam.problems.extend(access.problems.iter().cloned());
     let mut findings: Vec<Finding> = built.findings.clone();
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
-    let generated = generated::objects(&spec, snapshot, &names);
-    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let generated = generated::objects(&spec, snapshot, &names, &iam.house);
+    let target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
@@ -64,6 +75,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         verdicts: &verdicts,
         blue: &blue,
         cx: &cx,
+        iam: &iam,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
     let cost = cost::cost(&spec, snapshot, &target);
@@ -74,7 +86,6 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names,
         verdicts: &verdicts,
         generated: &generated,
-        cx: &cx,
     });
     steps::sort(&mut steps);
     let timeline = timeline::timeline(&steps);
