@@ -7,8 +7,8 @@
 mod capacity;
 mod dat;
 mod dns;
+mod iam;
 mod id;
-mod identity;
 pub mod ids;
 mod look;
 mod network;
@@ -26,6 +26,7 @@ mod tests;
 
 use crate::edns;
 use crate::object::ObjectId;
+use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
@@ -142,22 +143,14 @@ pub struct Input<'a> {
     pub generated: &'a [Value],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// AWS rights of blue, and what becomes of them.
+    pub iam: &'a Iam,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
 
 /// Checks of the first plan, until each has its own file.
 const FOUNDERS: &[Check] = &[
-    Check {
-        id: "IAM-03",
-        severity: Severity::Blocker,
-        question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add, keep blue.",
-        source: "checks.md IAM-03",
-        run: identity::roles_exist_and_fit,
-    },
     Check {
         id: "CAP-03",
         severity: Severity::Blocker,
@@ -407,6 +400,7 @@ impl Need {
 const FAMILIES: &[&[Check]] = &[
     FOUNDERS,
     id::ALL,
+    iam::ALL,
     ver::ALL,
     dns::ALL,
     tls::ALL,
