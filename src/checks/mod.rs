@@ -10,10 +10,13 @@ mod dns;
 mod id;
 mod identity;
 pub mod ids;
+pub mod image;
 mod network;
 mod sng;
 mod ver;
 
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
