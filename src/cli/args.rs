@@ -119,6 +119,11 @@ pub enum Command {
         after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain nodes-spot"
     )]
     Explain(ExplainArgs),
+    /// Estimate what blue and green cost, and both together
+    #[command(
+        after_help = "Example:\n  crossfade cost plans/shop\n  crossfade cost --snapshot snap/ -o json    (offline)"
+    )]
+    Cost(CostArgs),
     /// The only point of no return: original TTLs, sync, end of the way back
     #[command(
         after_help = "Example:\n  crossfade finalize plans/shop                           (asks for the cluster's name)\n  crossfade finalize plans/shop --confirm shop.test"
@@ -169,6 +174,28 @@ pub struct ChecksArgs {
     /// Id of a check, a plan folder, or both
     #[arg(value_name = "CHECK|PLAN", num_args = 0..=2)]
     pub what: Vec<PathBuf>,
+}
+
+/// A plan: that of a plan folder (made anew when there is none yet), or one made from a snapshot.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Source {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Snapshot folder instead of a plan folder; works offline
+    #[arg(long, value_name = "DIR")]
+    pub snapshot: Option<PathBuf>,
+    /// Spec file; init's defaults when absent and --snapshot is given
+    #[arg(long, value_name = "FILE", requires = "snapshot")]
+    pub spec: Option<PathBuf>,
+}
+
+/// `cost`
+#[derive(Args, Debug)]
+pub struct CostArgs {
+    /// Of which plan.
+    #[command(flatten)]
+    pub source: Source,
 }
 
 /// `review`

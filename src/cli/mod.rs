@@ -2,6 +2,7 @@
 
 mod approvals;
 pub mod args;
+mod cost;
 mod checks;
 pub mod discover;
 mod explain;
@@ -101,6 +102,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Skip(args) => rollback::skip(&args, &global, printer),
         Command::Checks(args) => checks::run(&args, &global, printer),
         Command::Explain(args) => explain::run(&args, &global, printer),
+        Command::Cost(args) => cost::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),
         Command::Completions { shell } => {
             shell::completions(shell);

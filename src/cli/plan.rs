@@ -126,6 +126,7 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
         names(t.addons.len(), "add-on"),
         names(plan.names.len(), "name")
     ));
+    printer.line(format!("  {}", super::cost::line(plan)));
     super::findings::show(plan, printer, all_findings);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));

@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+mod defaults;
 mod dns;
 pub mod fates;
 mod file;
@@ -8,7 +9,6 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
@@ -19,7 +19,7 @@ pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::checks;
 use crate::object::ObjectId;
@@ -48,6 +48,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -68,6 +71,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         cx: &cx,
         today,
     }));
+    let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
         snapshot,
@@ -108,10 +112,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
-        cost: Default::default(),
+        cost,
         names: names.names,
         steps,
         timeline,

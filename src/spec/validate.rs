@@ -41,6 +41,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.workloads(spec)?;
     c.data(spec)?;
     c.limits(spec)?;
+    c.cost(spec)?;
     c.waivers(spec)
 }
 
@@ -68,6 +69,22 @@ impl Checker<'_> {
             format!("`{}` is {value}", path.join(".")),
             format!("give {low} to {high}{unit}"),
         ))
+    }
+
+    fn cost(&self, spec: &Spec) -> Result<()> {
+        if let Some(weeks) = spec.cost.both_weeks {
+            self.range(&["cost", "bothWeeks"], weeks.into(), 0, 104, " weeks")?;
+        }
+        for (key, price) in &spec.cost.prices {
+            if !price.is_finite() || !(0.0..=100_000.0).contains(price) {
+                return Err(self.refuse(
+                    &["cost", "prices", key],
+                    format!("the price of `{key}` is {price}"),
+                    "give US dollars, 0 to 100000",
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn not_empty(&self, path: &[&str], value: &str) -> Result<()> {
