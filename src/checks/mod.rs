@@ -11,6 +11,7 @@ mod iam;
 mod id;
 pub mod ids;
 mod look;
+pub mod image;
 mod network;
 mod obs;
 mod sng;
@@ -20,7 +21,8 @@ mod ver;
 
 #[cfg(test)]
 mod samples;
-
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
