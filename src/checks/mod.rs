@@ -9,6 +9,7 @@ mod dat;
 mod dns;
 mod id;
 mod identity;
+pub mod ids;
 mod look;
 mod network;
 mod obs;
@@ -315,6 +316,26 @@ impl Need {
             Need::Part(Part::Quotas) => part(|a| a.quotas.is_some()),
         }
     }
+    /// Short name, for lists.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::Blue => "blue's objects",
+            Need::Live => "blue's running pods",
+            Need::Kops => "the kops cluster",
+            Need::Aws => "the AWS account",
+            Need::Zones => "hosted zones",
+            Need::Green => "green's API server",
+            Need::Day => "the day of the snapshot",
+            Need::Part(Part::Policies) => "customer managed policies",
+            Need::Part(Part::NatGateways) => "NAT gateways",
+            Need::Part(Part::RouteTables) => "route tables",
+            Need::Part(Part::Volumes) => "EBS volumes",
+            Need::Part(Part::AutoScalingGroups) => "auto scaling groups",
+            Need::Part(Part::LoadBalancers) => "load balancers",
+            Need::Part(Part::Offerings) => "offerings of instance types",
+            Need::Part(Part::Quotas) => "service quotas",
+        }
+    }
     /// (what was missing, how to give it)
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -398,6 +419,11 @@ const FAMILIES: &[&[Check]] = &[
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     FAMILIES.iter().copied().flatten()
+}
+
+/// The entry of an id.
+pub fn find(id: &str) -> Option<&'static Check> {
+    all().find(|c| c.id == id)
 }
 
 impl<'a> Input<'a> {

@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+mod defaults;
 mod dns;
 pub mod fates;
 mod file;
@@ -8,11 +9,11 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
 mod timeline;
+mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
@@ -47,6 +48,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -54,6 +58,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
@@ -65,7 +70,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         blue: &blue,
         generated: &generated,
         cx: &cx,
-        today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
+        today,
     }));
     let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
@@ -93,6 +98,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
             waived: None,
         });
     }
+    waivers::apply(&spec.waivers, today, &mut findings);
     findings.sort_by(|a, b| {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
@@ -107,7 +113,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
         cost,

@@ -271,6 +271,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
                 capacity_type,
                 ..
             } => format!("create node group {name} ({capacity_type}, {min} to {max})"),
+            Resource::LaunchTemplate { name, .. } => format!("create launch template {name}"),
             Resource::SecurityGroupRule { group, .. } => {
                 format!("let green's nodes into security group {group} as blue's are")
             }

@@ -69,6 +69,7 @@ async fn cluster_attributes(cx: &Cx) -> StepResult<BTreeMap<String, String>> {
         service_cidr: None,
         public_endpoint: true,
         private_endpoint: true,
+        endpoint_cidrs: vec![],
     };
     let found = cx.world.cloud.find(&probe).await?.ok_or_else(|| {
         Error::new(

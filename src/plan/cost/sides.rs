@@ -134,7 +134,10 @@ pub(super) fn blue(prices: &Prices, snapshot: &Snapshot) -> Side {
     } else {
         "gp3"
     };
-    for ig in &snapshot.kops.instance_groups {
+    // Sorted: a plan does not hang on the order in which groups were read.
+    let mut groups: Vec<&Value> = snapshot.kops.instance_groups.iter().collect();
+    groups.sort_by_key(|g| text(g, "/metadata/name").unwrap_or(""));
+    for ig in groups {
         let name = text(ig, "/metadata/name").unwrap_or("");
         let role = text(ig, "/spec/role").unwrap_or("Node").to_lowercase();
         let n = size(snapshot, ig, name, &role);

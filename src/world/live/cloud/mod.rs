@@ -4,6 +4,7 @@ mod ec2;
 mod eks;
 mod iam;
 mod inventory;
+mod template;
 mod trust;
 
 use super::aws::{self, AwsBase};
@@ -116,6 +117,7 @@ impl Cloud for LiveCloud {
             Resource::Addon { .. } => self.find_addon(resource).await,
             Resource::AccessEntry { .. } => self.find_access(resource).await,
             Resource::NodeGroup { .. } => self.find_node_group(resource).await,
+            Resource::LaunchTemplate { .. } => self.find_template(resource).await,
             Resource::SecurityGroupRule { .. } => self.find_rule(resource).await,
             Resource::Tag { .. } => self.find_tag(resource).await,
         }
@@ -130,6 +132,7 @@ impl Cloud for LiveCloud {
             Resource::Addon { .. } => self.create_addon(resource, run).await,
             Resource::AccessEntry { .. } => self.create_access(resource, run).await,
             Resource::NodeGroup { .. } => self.create_node_group(resource, run).await,
+            Resource::LaunchTemplate { .. } => self.create_template(resource, run).await,
             Resource::SecurityGroupRule { .. } => self.create_rule(resource, run).await,
             Resource::Tag { .. } => self.create_tag(resource).await,
         }
@@ -148,6 +151,7 @@ impl Cloud for LiveCloud {
             Resource::NodeGroup { cluster, name, .. } => {
                 self.delete_node_group(cluster, name).await
             }
+            Resource::LaunchTemplate { name, .. } => self.delete_template(name).await,
             Resource::SecurityGroupRule { .. } => self.delete_rule(resource).await,
             Resource::Tag { .. } => self.delete_tag(resource).await,
         }

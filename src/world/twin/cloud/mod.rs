@@ -8,7 +8,10 @@ use super::{Options, Twin, kinds};
 use crate::object::{Side, sha256_hex};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
-use crate::world::cloud::{Cloud, CloudIdentity, EksCluster, Found, Inventory, Resource, Status};
+use crate::world::cloud::{
+    Cloud, CloudIdentity, EksCluster, Existing, Found, Inventory, RUN_TAG, Resource, Status,
+    compare,
+};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -31,6 +34,23 @@ pub(super) struct Thing {
     pub run: Option<String>,
     pub made: Duration,
     pub deleted: Option<Duration>,
+}
+
+impl Thing {
+    /// In the words of an inventory.
+    fn existing(&self, status: Status) -> Existing {
+        Existing {
+            resource: self.resource.clone(),
+            tags: self
+                .run
+                .iter()
+                .map(|r| (RUN_TAG.to_owned(), r.clone()))
+                .collect(),
+            status,
+            extras: vec![],
+            attributes: BTreeMap::new(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -402,12 +422,9 @@ impl State {
             }
             _ => {}
         }
-        Some(Found {
-            status: self.status_of(thing),
-            run: thing.run.clone(),
-            equal: make::equal(&thing.resource, resource),
-            attributes,
-        })
+        let mut existing = thing.existing(self.status_of(thing));
+        existing.attributes = attributes;
+        Some(existing.found(resource))
     }
 }
 
@@ -451,16 +468,19 @@ impl Cloud for Twin {
                         trust,
                         managed_policies,
                         inline_policies,
+                        boundary,
+                        ..
                     } => all.roles.push(crate::world::cloud::Role {
                         name: name.clone(),
                         arn: s.cloud.role_arn(name),
                         trust: trust.clone(),
                         managed_policies: managed_policies.clone(),
                         inline_policies: inline_policies.clone(),
+                        boundary: boundary.clone(),
                         tags: thing
                             .run
                             .iter()
-                            .map(|r| (crate::world::cloud::RUN_TAG.to_owned(), r.clone()))
+                            .map(|r| (RUN_TAG.to_owned(), r.clone()))
                             .collect(),
                     }),
                     Resource::OidcProvider { issuer, .. } => {
@@ -495,15 +515,30 @@ impl Cloud for Twin {
                             node_groups: under("node-group"),
                             addons: under("addon"),
                             access_entries,
+                            parts: Some(s.parts_of(name)),
                             tags: thing
                                 .run
                                 .iter()
-                                .map(|r| (crate::world::cloud::RUN_TAG.to_owned(), r.clone()))
+                                .map(|r| (RUN_TAG.to_owned(), r.clone()))
                                 .collect(),
                         });
                     }
+                    Resource::LaunchTemplate { .. } => {
+                        let mut t = thing.existing(Status::Ready);
+                        if let Resource::LaunchTemplate {
+                            user_data: Some(text),
+                            ..
+                        } = &mut t.resource
+                        {
+                            *text = compare::hashed(text);
+                        }
+                        all.launch_templates.get_or_insert_default().push(t);
+                    }
                     _ => {}
                 }
+            }
+            for list in all.launch_templates.iter_mut() {
+                list.sort_by_key(|t| t.resource.id());
             }
             all.roles.sort_by(|a, b| a.name.cmp(&b.name));
             all.oidc_providers.sort();
@@ -515,6 +550,18 @@ impl Cloud for Twin {
 }
 
 impl State {
+    /// A cluster that was made here, and what is in it.
+    fn parts_of(&self, cluster: &str) -> Vec<Existing> {
+        let own = format!("cluster/{cluster}");
+        let inside = ["node-group", "addon", "access-entry"].map(|k| format!("{k}/{cluster}/"));
+        self.cloud
+            .things
+            .iter()
+            .filter(|(id, _)| **id == own || inside.iter().any(|p| id.starts_with(p)))
+            .map(|(_, t)| t.existing(self.status_of(t)))
+            .collect()
+    }
+
     fn cloud_later(&mut self, seconds: &[u64]) {
         for s in seconds {
             let after = self.secs(*s);
