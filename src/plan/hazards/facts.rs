@@ -356,8 +356,8 @@ fn objects(snapshot: &Snapshot, minor: Option<u32>) -> Objects {
             let key = (id.api_version.clone(), id.kind.as_str());
             if let Some(m) = coming.get(&key).copied().filter(|_| !owned) {
                 let api = Api {
-                    api_version: id.api_version,
-                    kind: id.kind,
+                    api_version: id.api_version.clone(),
+                    kind: id.kind.clone(),
                 };
                 *out.removed.entry(m).or_default().entry(api).or_default() += 1;
                 break;
