@@ -461,6 +461,8 @@ fn role(name: &str, service: &str, policies: &[&str]) -> Resource {
             "own".to_string(),
             json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::x/*"}]}),
         )]),
+        boundary: None,
+        path: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
+use crate::checks::ids;
 use crate::error::{Error, Result};
 use crate::yaml;
 use std::collections::BTreeSet;
@@ -40,7 +41,8 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.workloads(spec)?;
     c.data(spec)?;
     c.limits(spec)?;
-    c.cost(spec)
+    c.cost(spec)?;
+    c.waivers(spec)
 }
 
 struct Checker<'a> {
@@ -497,6 +499,64 @@ impl Checker<'_> {
                 format!("the path `{}` has no leading `/`", spec.probes.path),
                 "begin it with `/`",
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Checker<'_> {
+    fn waivers(&self, spec: &Spec) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for (n, w) in spec.waivers.iter().enumerate() {
+            let n = n.to_string();
+            let at = |key: &'static str| ["waivers", n.as_str(), key];
+            if !ids::is_known(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("there is no check `{}`", w.check),
+                    format!("`crossfade checks` lists them; {}", ids::nearest(&w.check)),
+                ));
+            }
+            if let Some(why) = ids::never_waived(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} cannot be waived: {why}", w.check),
+                    "remove the waiver, and what the finding names",
+                ));
+            }
+            if w.reason.trim().is_empty() {
+                return Err(self.refuse(
+                    &at("reason"),
+                    format!("the waiver of {} gives no reason", w.check),
+                    "say who accepts it and why: it is shown in the plan",
+                ));
+            }
+            if let Some(o) = &w.object
+                && (o.trim_end_matches('*').is_empty()
+                    || o.strip_suffix('*').unwrap_or(o).contains('*'))
+            {
+                return Err(self.refuse(
+                    &at("object"),
+                    format!("`{o}` names no object"),
+                    "write the object as the finding spells it, or the beginning of it and one `*` at the end; leave it out for all objects",
+                ));
+            }
+            if let Some(day) = &w.expires
+                && day.parse::<jiff::civil::Date>().is_err()
+            {
+                return Err(self.refuse(
+                    &at("expires"),
+                    format!("`{day}` is no day"),
+                    "write it as `2026-12-31`",
+                ));
+            }
+            if !seen.insert((&w.check, &w.object)) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} is waived twice for the same object", w.check),
+                    "keep one of the two",
+                ));
+            }
         }
         Ok(())
     }

@@ -81,6 +81,12 @@ pub enum Resource {
         managed_policies: Vec<String>,
         /// Inline policies by name.
         inline_policies: BTreeMap<String, Value>,
+        /// ARN of the permissions boundary that the role is made under.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boundary: Option<String>,
+        /// Path, as in `/team/`; `/` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// IAM OIDC provider of green's issuer.
     OidcProvider {
@@ -391,6 +397,9 @@ pub struct Role {
     pub managed_policies: Vec<String>,
     /// Inline policies by name.
     pub inline_policies: BTreeMap<String, Value>,
+    /// ARN of the permissions boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }

@@ -9,9 +9,9 @@ pub(super) const CHECK: Check = Check {
     question: "Was everything read that a plan needs?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Read what is missing.",
+    remedy: "Give discover access to it, or the file that shows it, and plan again.",
     source: "DESIGN 5.4",
-    run: run,
+    run,
 };
 
 /// READ-01: what discover could not read is said, never taken for "nothing there".

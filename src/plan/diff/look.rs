@@ -88,6 +88,13 @@ pub(super) fn look(inv: &Inventory, want: &Resource) -> Look {
                         trust: r.trust.clone(),
                         managed_policies: r.managed_policies.clone(),
                         inline_policies: r.inline_policies.clone(),
+                        boundary: r.boundary.clone(),
+                        path: r
+                            .arn
+                            .split_once(":role")
+                            .and_then(|(_, p)| p.strip_suffix(&r.name))
+                            .filter(|p| *p != "/")
+                            .map(String::from),
                     },
                     tags: r.tags.clone(),
                     status: Status::Ready,

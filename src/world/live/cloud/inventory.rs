@@ -8,12 +8,13 @@ use crate::world::live::aws;
 use crate::world::{Class, Result};
 use aws_sdk_ec2::types as ec2;
 use aws_sdk_iam::types::EntityType;
+use std::collections::BTreeMap;
 
 fn filter(name: &str, value: &str) -> ec2::Filter {
     ec2::Filter::builder().name(name).values(value).build()
 }
 
-fn tags(list: &[ec2::Tag]) -> std::collections::BTreeMap<String, String> {
+fn tags(list: &[ec2::Tag]) -> BTreeMap<String, String> {
     tag_map(list.iter().map(|t| (t.key(), t.value())))
 }
 
@@ -57,12 +58,15 @@ impl LiveCloud {
             security_groups = read_groups(&ec2_client, id).await?;
         }
         let iam_client = aws_sdk_iam::Client::new(&config);
+        let iam = read_iam(&iam_client).await?;
         Ok(Inventory {
             identity,
             vpc,
             subnets,
             security_groups,
-            roles: read_roles(&iam_client).await?,
+            roles: iam.roles,
+            policies: Some(iam.policies),
+            instance_profiles: Some(iam.instance_profiles),
             oidc_providers: read_providers(&iam_client).await?,
             clusters: read_clusters(&aws_sdk_eks::Client::new(&config), vpc_id.as_deref()).await?,
             launch_templates: super::template::read_all(&ec2_client).await?,
@@ -175,17 +179,44 @@ async fn read_groups(client: &aws_sdk_ec2::Client, vpc: &str) -> Result<Vec<Secu
     Ok(out)
 }
 
-/// GetAccountAuthorizationDetails: everything about all roles in one paged call instead of four a role.
-async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
-    let mut out = vec![];
+/// What one sweep over IAM tells.
+#[derive(Default)]
+struct Iam {
+    roles: Vec<Role>,
+    /// Default version's document by ARN.
+    policies: BTreeMap<String, serde_json::Value>,
+    /// Role name by instance profile ARN.
+    instance_profiles: BTreeMap<String, String>,
+}
+
+/// GetAccountAuthorizationDetails: everything about all roles, their instance profiles and the customer's own policies in one paged call
+/// instead of four a role.
+async fn read_iam(client: &aws_sdk_iam::Client) -> Result<Iam> {
+    let mut out = Iam::default();
     let mut pages = client
         .get_account_authorization_details()
         .filter(EntityType::Role)
+        .filter(EntityType::LocalManagedPolicy)
         .into_paginator()
         .send();
     while let Some(page) = pages.next().await {
         let page = page.map_err(|e| aws::error("roles", e))?;
+        for p in page.policies() {
+            let default = p
+                .policy_version_list()
+                .iter()
+                .find(|v| v.is_default_version());
+            if let (Some(arn), Some(doc)) = (p.arn(), default.and_then(|v| v.document())) {
+                out.policies.insert(arn.into(), document(doc));
+            }
+        }
         for r in page.role_detail_list() {
+            for profile in r.instance_profile_list() {
+                out.instance_profiles.insert(
+                    profile.arn().into(),
+                    r.role_name().unwrap_or_default().into(),
+                );
+            }
             if r.path()
                 .unwrap_or_default()
                 .starts_with("/aws-service-role/")
@@ -198,7 +229,7 @@ async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
                 .filter_map(|p| p.policy_arn().map(Into::into))
                 .collect();
             managed.sort();
-            out.push(Role {
+            out.roles.push(Role {
                 name: r.role_name().unwrap_or_default().into(),
                 arn: r.arn().unwrap_or_default().into(),
                 trust: document(r.assume_role_policy_document().unwrap_or_default()),
@@ -213,11 +244,15 @@ async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
                         )
                     })
                     .collect(),
+                boundary: r
+                    .permissions_boundary()
+                    .and_then(|b| b.permissions_boundary_arn())
+                    .map(Into::into),
                 tags: tag_map(r.tags().iter().map(|t| (Some(t.key()), Some(t.value())))),
             });
         }
     }
-    out.sort_by(|a, b| a.name.cmp(&b.name));
+    out.roles.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(out)
 }
 

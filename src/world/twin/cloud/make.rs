@@ -145,6 +145,8 @@ impl State {
                 trust,
                 managed_policies,
                 inline_policies,
+                boundary,
+                ..
             } => {
                 let r = inv.roles.iter().find(|r| r.name == *name)?;
                 let mut have = r.managed_policies.clone();
@@ -154,7 +156,8 @@ impl State {
                 Some(found(
                     crate::object::canonical(&r.trust) == crate::object::canonical(trust)
                         && have == want
-                        && r.inline_policies == *inline_policies,
+                        && r.inline_policies == *inline_policies
+                        && r.boundary == *boundary,
                     BTreeMap::from([("arn".into(), r.arn.clone())]),
                     r.tags.get(crate::world::cloud::RUN_TAG).cloned(),
                 ))

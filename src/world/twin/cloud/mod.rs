@@ -479,12 +479,15 @@ impl Cloud for Twin {
                         trust,
                         managed_policies,
                         inline_policies,
+                        boundary,
+                        ..
                     } => all.roles.push(crate::world::cloud::Role {
                         name: name.clone(),
                         arn: s.cloud.role_arn(name),
                         trust: trust.clone(),
                         managed_policies: managed_policies.clone(),
                         inline_policies: inline_policies.clone(),
+                        boundary: boundary.clone(),
                         tags: thing
                             .run
                             .iter()

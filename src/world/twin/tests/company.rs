@@ -175,6 +175,7 @@ pub fn snapshot_with(edns: Value) -> Snapshot {
         trust: json!({"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}),
         managed_policies: vec![],
         inline_policies: BTreeMap::new(),
+        boundary: None,
         tags: tags.clone(),
     };
     Snapshot {
