@@ -5,20 +5,30 @@
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
 mod capacity;
-mod data;
+mod dat;
 mod dns;
+mod iam;
 mod id;
-mod identity;
 pub mod ids;
+pub mod image;
+mod look;
 mod network;
+mod obs;
 mod sng;
+mod sto;
+mod tls;
 mod ver;
 
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
 use crate::edns;
 use crate::object::ObjectId;
+use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
@@ -131,24 +141,18 @@ pub struct Input<'a> {
     pub verdicts: &'a [Verdict],
     /// Blue's objects, each beside its verdict.
     pub blue: &'a [BlueObject<'a>],
+    /// Objects that only green has.
+    pub generated: &'a [Value],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// AWS rights of blue, and what becomes of them.
+    pub iam: &'a Iam,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
 
 /// Checks of the first plan, until each has its own file.
 const FOUNDERS: &[Check] = &[
-    Check {
-        id: "IAM-03",
-        severity: Severity::Blocker,
-        question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add, keep blue.",
-        source: "checks.md IAM-03",
-        run: identity::roles_exist_and_fit,
-    },
     Check {
         id: "CAP-03",
         severity: Severity::Blocker,
@@ -208,76 +212,6 @@ const FOUNDERS: &[Check] = &[
         remedy: "Open path.",
         source: "checks.md NET-12",
         run: network::endpoint_mode,
-    },
-    Check {
-        id: "DNS-01",
-        severity: Severity::Blocker,
-        question: "Owner id missing, `default`, or equal?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set ids first.",
-        source: "checks.md DNS-01",
-        run: dns::owners,
-    },
-    Check {
-        id: "DNS-05",
-        severity: Severity::Blocker,
-        question: "Annotation prefix, TXT name format or policy default differ?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set prefix, format, policy.",
-        source: "checks.md DNS-05",
-        run: dns::formats,
-    },
-    Check {
-        id: "DNS-08",
-        severity: Severity::Warning,
-        question: "TTL annotation on an alias record?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Plan with the real TTL.",
-        source: "checks.md DNS-08",
-        run: dns::ttl_on_alias,
-    },
-    Check {
-        id: "DNS-10",
-        severity: Severity::Warning,
-        question: "Over 1000 records or 32 000 characters, or n calls at 5/s exceed the window?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Split, pause other writers.",
-        source: "checks.md DNS-10",
-        run: dns::batches,
-    },
-    Check {
-        id: "DNS-11",
-        severity: Severity::Warning,
-        question: "Other writers in the same zone?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause or scope.",
-        source: "checks.md DNS-11",
-        run: dns::other_writers,
-    },
-    Check {
-        id: "DNS-12",
-        severity: Severity::Blocker,
-        question: "Stop is not durable (self-heal, replicas unset, add-on manager)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause its manager.",
-        source: "checks.md DNS-12",
-        run: dns::stop_is_durable,
-    },
-    Check {
-        id: "DAT-03",
-        severity: Severity::Blocker,
-        question: "Store without a comparison (counts, hashes, offsets)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Define one.",
-        source: "checks.md DAT-03",
-        run: data::sets_are_declared,
     },
 ];
 
@@ -465,7 +399,18 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
-const FAMILIES: &[&[Check]] = &[FOUNDERS, id::ALL, ver::ALL, sng::ALL];
+const FAMILIES: &[&[Check]] = &[
+    FOUNDERS,
+    id::ALL,
+    iam::ALL,
+    ver::ALL,
+    dns::ALL,
+    tls::ALL,
+    sto::ALL,
+    dat::ALL,
+    obs::ALL,
+    sng::ALL,
+];
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {

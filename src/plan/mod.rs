@@ -1,13 +1,17 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
+pub mod access;
+pub mod addons;
 pub mod cost;
 mod defaults;
+pub mod diff;
 mod dns;
 pub mod fates;
 mod file;
 pub mod fit;
 mod generated;
 pub mod hazards;
+pub mod iam;
 mod kops;
 pub mod model;
 mod resources;
@@ -18,6 +22,8 @@ mod waivers;
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
+#[cfg(test)]
+pub(crate) mod corpus_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -47,6 +53,14 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.lowered = names.lowered(spec.dns.low_ttl);
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
+    cx.replaced.extend(addons::replaced(snapshot));
+    let mut iam = iam::study(&spec, snapshot, &mut cx, &names);
+    let addons = addons::addons(&spec, snapshot);
+    let access = access::access(&spec, snapshot);
+    cx.known_groups
+        .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
+    iam.problems.extend(addons.problems.iter().cloned());
+    iam.problems.extend(access.problems.iter().cloned());
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);
@@ -55,8 +69,12 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
-    let generated = generated::objects(&spec, snapshot, &names);
-    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let generated = generated::objects(&spec, snapshot, &names, &iam.house);
+    let mut target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let made = resources::all(&target, &spec, snapshot);
+    let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
+    target.resources = states;
+    findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
@@ -68,7 +86,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        generated: &generated,
         cx: &cx,
+        iam: &iam,
         today,
     }));
     let cost = cost::cost(&spec, snapshot, &target);
@@ -79,7 +99,6 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names,
         verdicts: &verdicts,
         generated: &generated,
-        cx: &cx,
     });
     steps::sort(&mut steps);
     let timeline = timeline::timeline(&steps);
@@ -102,6 +121,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
     findings.dedup();
+    let hazards = hazards::hazards(&spec, snapshot);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -113,7 +133,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         verdicts,
         generated,
         fields: read.fields,
-        hazards: Default::default(),
+        hazards,
         network: Default::default(),
         cost,
         names: names.names,

@@ -160,12 +160,12 @@ pub(super) const ROWS: &[Row] = &[
 
     // Hosts.
     replaced("spec.containerRuntime", "KOPS-runtime", "containerd, as on EKS").when(runtime),
-    decision("spec.hooks[].{name,disabled,roles[],requires[],before[],execContainer.image,execContainer.command[],execContainer.environment.*,manifest,useRawManifest}", "KOPS-field-hooks", "hooks change hosts of blue: green's nodes are not changed").says(Warning, "Decide for each hook: DaemonSet, launch template, or drop.").secret(),
-    decision("spec.fileAssets[].{name,path,roles[],isBase64,mode}", "KOPS-field-fileAssets", "files on hosts of blue: green's nodes do not have them").says(Warning, "Decide for each file."),
-    decision("spec.fileAssets[].content", "KOPS-field-fileAssets", "files on hosts of blue: green's nodes do not have them").secret(),
-    decision("spec.packages[]", "KOPS-field-packages", "packages on hosts of blue: green's nodes do not have them").says(Warning, "Use an own AMI if they are needed."),
-    decision("spec.sysctlParameters[]", "KOPS-field-sysctlParameters", "kernel settings of blue's hosts").says(Warning, "Set them in the launch template if they are needed."),
-    decision("spec.warmPool.{minSize,maxSize,enableLifecycleHook}", "KOPS-field-warmPool", "a warm pool for all groups: managed node groups have one of their own, without lifecycle hook").says(Info, "Set it on the node groups if it is needed."),
+    decision("spec.hooks[].{name,disabled,roles[],requires[],before[],execContainer.image,execContainer.command[],execContainer.environment.*,manifest,useRawManifest}", "KOPS-hosts-hooks", "hooks change hosts of blue: each node group says whether they come along (KOPS-ig-host)").secret(),
+    decision("spec.fileAssets[].{name,path,roles[],isBase64,mode}", "KOPS-hosts-fileAssets", "files on hosts of blue: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.fileAssets[].content", "KOPS-hosts-fileAssets", "files on hosts of blue: each node group says whether they come along (KOPS-ig-host)").secret(),
+    decision("spec.packages[]", "KOPS-hosts-packages", "packages on hosts of blue: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.sysctlParameters[]", "KOPS-hosts-sysctlParameters", "kernel settings of blue's hosts: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.warmPool.{minSize,maxSize,enableLifecycleHook}", "KOPS-hosts-warmPool", "a warm pool for all groups: each node group says what becomes of it (KOPS-ig-warmPool)"),
     gone("spec.encryptionConfig", "KOPS-field-encryptionConfig", "EKS encrypts all API data by default").says(Info, "Give a KMS key if one is demanded.").when(off),
 
     // Add-ons that kops runs.
@@ -193,8 +193,9 @@ pub(super) const ROWS: &[Row] = &[
     replaced("spec.cloudConfig.awsEBSCSIDriver.enabled", "KOPS-field-awsEBSCSIDriver", "becomes the aws-ebs-csi-driver add-on").says(Info, "Nothing to do."),
     replaced("spec.cloudConfig.awsEBSCSIDriver.{managed,version,volumeAttachLimit,podAnnotations.*,kubeAPIQPS,kubeAPIBurst,hostNetwork}", "KOPS-field-awsEBSCSIDriver", "becomes the aws-ebs-csi-driver add-on, with settings of its own"),
     replaced("spec.cloudConfig.manageStorageClasses", "KOPS-storage-classes", "kops's storage classes are made again on green with the CSI provisioner: claims name them"),
-    decision("spec.cloudConfig.{disableSecurityGroupIngress,elbSecurityGroup}", "KOPS-field-cloudConfig", "how the in-tree provider opened load balancers to nodes").says(Info, "Set it as annotations of Services, or on the load balancer controller."),
+    decision("spec.cloudConfig.{disableSecurityGroupIngress,elbSecurityGroup,nlbSecurityGroupMode}", "KOPS-field-cloudConfig", "how the in-tree provider opened load balancers to nodes").says(Info, "Set it as annotations of Services, or on the load balancer controller."),
     decision("spec.cloudConfig.nodeIPFamilies[]", "KOPS-field-cloudConfig", "IP families of nodes: EKS chooses one at creation"),
+    gone("spec.cloudConfig.useIPBasedNodeNames", "KOPS-node-names", "nodes of green have names of their own: nothing that is keyed by a node's name carries over"),
     gone("spec.cloudConfig.{spotinstProduct,spotinstOrientation}", "KOPS-spotinst", "Spotinst groups of kops: Ocean has an EKS product of its own").says(Warning, "Decide whether green's nodes are managed node groups or Ocean's."),
     gone("spec.cloudConfig.{multizone,nodeTags,nodeInstancePrefix,gceServiceAccount,gcpPDCSIDriver.enabled,gcpPDCSIDriver.defaultStorageClassName,binariesLocation,vSphereUsername,vSphereServer,vSphereDatacenter,vSphereResourcePool,vSphereDatastore,vSphereCoreDNSServer}", "KOPS-other-clouds", "a setting for another cloud: it does nothing on AWS"),
     gone("spec.cloudConfig.vSpherePassword", "KOPS-other-clouds", "a setting for another cloud: it does nothing on AWS").secret(),

@@ -2,6 +2,7 @@
 
 mod ec2;
 mod eks;
+mod eks_read;
 mod iam;
 mod inventory;
 mod template;
@@ -46,6 +47,7 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
         status: Status::Ready,
         run: None,
         equal,
+        differences: vec![],
         attributes: attributes
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))
