@@ -1,16 +1,18 @@
 //! Preflight checks: pure functions from snapshot and spec to findings. A check without input says so: it is never "ok".
 
-mod capacity;
+mod cap;
 mod data;
 mod dns;
 mod identity;
-mod network;
+mod net;
 mod versions;
+mod words;
 
 #[cfg(test)]
 mod tests;
 
 use crate::edns;
+use crate::plan::fit;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
@@ -32,6 +34,10 @@ pub struct Input<'a> {
     pub verdicts: &'a [Verdict],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// What green must carry, and its nodes.
+    pub load: &'a fit::Load,
+    /// Addresses needed and there.
+    pub network: &'a fit::NetworkFit,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
@@ -117,66 +123,6 @@ const FOUNDERS: &[Check] = &[
         remedy: "Choose a version in standard support.",
         source: "eks.md 1.1",
         run: versions::support,
-    },
-    Check {
-        id: "CAP-03",
-        severity: Severity::Blocker,
-        question: "Exceeds max size?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Raise limits.",
-        source: "checks.md CAP-03",
-        run: capacity::requests_fit,
-    },
-    Check {
-        id: "CAP-04",
-        severity: Severity::Blocker,
-        question: "Free addresses below need + 20 %?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Prefixes, more subnets.",
-        source: "checks.md CAP-04",
-        run: capacity::subnets_have_addresses,
-    },
-    Check {
-        id: "CAP-07",
-        severity: Severity::Warning,
-        question: "Single type in a group?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add a second type.",
-        source: "checks.md CAP-07",
-        run: capacity::one_instance_type,
-    },
-    Check {
-        id: "NET-01",
-        severity: Severity::Blocker,
-        question: "Service range overlaps a routed network (172.20.0.0/16 is a kops VPC default and an EKS service default)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Choose another range.",
-        source: "checks.md NET-01",
-        run: network::service_range,
-    },
-    Check {
-        id: "NET-02",
-        severity: Severity::Blocker,
-        question: "Rule names blue's node group only?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add green before cutover.",
-        source: "checks.md NET-02",
-        run: network::security_groups,
-    },
-    Check {
-        id: "NET-12",
-        severity: Severity::Blocker,
-        question: "Private only, but CI/Vault/operators are outside?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Open path.",
-        source: "checks.md NET-12",
-        run: network::endpoint_mode,
     },
     Check {
         id: "DNS-01",
@@ -425,7 +371,7 @@ impl Need {
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [FOUNDERS].into_iter().flatten()
+    [FOUNDERS, cap::CHECKS, net::CHECKS].into_iter().flatten()
 }
 
 /// Collects findings of one check.

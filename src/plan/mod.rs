@@ -13,9 +13,11 @@ pub mod model;
 mod resources;
 mod steps;
 mod timeline;
+mod trust;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
+pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
 mod tests;
@@ -54,6 +56,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names);
     let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
+    let network = fit::fit(&spec, snapshot, &target, &load);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
         snapshot,
@@ -62,6 +66,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         cx: &cx,
+        load: &load,
+        network: &network,
         today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
     }));
     let mut steps = steps::steps(&steps::Input {
@@ -105,7 +111,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         generated,
         fields: fates::fates(snapshot),
         hazards: Default::default(),
-        network: Default::default(),
+        network,
         cost: Default::default(),
         names: names.names,
         steps,
