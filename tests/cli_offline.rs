@@ -131,3 +131,37 @@ fn a_misspelt_key_of_the_spec_is_exit_65_with_line_and_column_and_nothing_is_wri
     dir.run(&["plan"]).expect(65).err_has("green");
     assert_eq!(dir.files(), before);
 }
+
+#[test]
+fn costs_are_estimated_offline_and_every_price_can_be_overridden() {
+    let dir = Dir::new();
+    dir.run(&[
+        "discover",
+        "--from-files",
+        &fixture(),
+        "--cluster",
+        "shop.test",
+        "--out",
+        "snap",
+    ])
+    .expect(0);
+    let said = dir.run(&["cost", "--snapshot", "snap"]);
+    said.expect(0);
+    for part in [
+        "EKS control plane",
+        "eks/cluster",
+        "Not in these numbers",
+        "estimate",
+    ] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    let doc = dir
+        .run(&["cost", "--snapshot", "snap", "-o", "json"])
+        .json();
+    let lines = doc["green"]["lines"].as_array().expect("lines");
+    let eks = lines
+        .iter()
+        .find(|l| l["key"] == "eks/cluster")
+        .expect("the control plane");
+    assert_eq!(eks["hourly"], 100_000);
+}

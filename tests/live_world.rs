@@ -461,6 +461,8 @@ fn role(name: &str, service: &str, policies: &[&str]) -> Resource {
             "own".to_string(),
             json!({"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::x/*"}]}),
         )]),
+        boundary: None,
+        path: None,
     }
 }
 
@@ -515,6 +517,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         service_cidr: Some("10.100.0.0/16".into()),
         public_endpoint: true,
         private_endpoint: true,
+        endpoint_cidrs: vec![],
     };
     let made = make(world, &cluster, true).await;
     for key in ["issuer", "endpoint", "caData", "securityGroup"] {
@@ -531,6 +534,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         principal: who.arn.clone(),
         groups: vec![],
         policy: Some("AmazonEKSClusterAdminPolicy".into()),
+        namespaces: vec![],
     };
     assert_eq!(
         world.green.kinds(true).await.unwrap_err().class,
@@ -543,6 +547,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         name: "vpc-cni".into(),
         version: None,
         service_account_role: None,
+        configuration: None,
     };
     make(world, &addon, true).await;
     let group = Resource::NodeGroup {
@@ -563,6 +568,8 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
             value: "spot".into(),
             effect: "NoSchedule".into(),
         }],
+        launch_template: None,
+        max_unavailable: None,
     };
     make(world, &group, true).await;
     assert_eq!(

@@ -1,22 +1,128 @@
 //! Preflight checks: pure functions from snapshot and spec to findings. A check without input says so: it is never "ok".
+//!
+//! A family is a folder, a check a file in it with its entry (`pub(super) const CHECK: Check`), its function and nothing else; the family's
+//! `mod.rs` lists them in `ALL`, [`FAMILIES`] lists the families. A finding names the object whose state is wrong, as it is spelled everywhere,
+//! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
 mod cap;
-mod data;
+mod dat;
 mod dns;
+mod id;
 mod identity;
+pub mod ids;
+mod look;
 mod net;
-mod versions;
+mod obs;
+mod sng;
+mod sto;
+mod tls;
+mod ver;
 mod words;
+
+#[cfg(test)]
+mod samples;
 
 #[cfg(test)]
 mod tests;
 
 use crate::edns;
+use crate::object::ObjectId;
 use crate::plan::fit;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
-use crate::rewrite::Context;
+use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// An object of blue with what became of it.
+pub struct BlueObject<'a> {
+    /// As spelled everywhere: `deployment/orders/orders`.
+    pub name: String,
+    /// Its id.
+    pub id: ObjectId,
+    /// The object, with status.
+    pub object: &'a Value,
+    /// Its verdict.
+    pub verdict: Option<&'a Verdict>,
+}
+
+impl<'a> BlueObject<'a> {
+    /// Whether it is created on green.
+    pub fn moves(&self) -> bool {
+        self.verdict.is_some_and(|v| v.target.is_some())
+    }
+    /// The pod template (for a Pod the object itself): `metadata` and `spec`.
+    pub fn template(&self) -> Option<&'a Value> {
+        self.object.pointer(template_path(&self.id.kind)?)
+    }
+    /// Containers of the pod template; with `init` the init containers come first.
+    pub fn containers(&self, init: bool) -> impl Iterator<Item = &'a Value> {
+        let spec = self.template().and_then(|t| t.get("spec"));
+        let list = move |key| {
+            spec.and_then(|s| s.get(key))
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+        };
+        init.then(|| list("initContainers"))
+            .into_iter()
+            .flatten()
+            .chain(list("containers"))
+    }
+    /// Whether another object makes it (a Pod of a ReplicaSet, a Job of a CronJob).
+    pub fn is_child(&self) -> bool {
+        self.object
+            .pointer("/metadata/ownerReferences")
+            .and_then(Value::as_array)
+            .is_some_and(|o| !o.is_empty())
+    }
+    /// Replicas that it asks for; 1 when it does not say.
+    pub fn replicas(&self) -> u64 {
+        self.object
+            .pointer("/spec/replicas")
+            .and_then(Value::as_u64)
+            .unwrap_or(1)
+    }
+}
+
+/// Blue's objects beside their verdicts (sorted by object, as a plan has them), in the snapshot's order; of one given twice the first.
+pub fn blue_objects<'a>(snapshot: &'a Snapshot, verdicts: &'a [Verdict]) -> Vec<BlueObject<'a>> {
+    let mut seen = BTreeSet::new();
+    snapshot
+        .blue
+        .objects
+        .iter()
+        .filter_map(|object| {
+            let id = ObjectId::of(object)?;
+            let name = id.to_string();
+            let verdict = verdicts
+                .binary_search_by(|v| v.object.as_str().cmp(&name))
+                .ok()
+                .map(|n| &verdicts[n]);
+            seen.insert(name.clone()).then_some(BlueObject {
+                name,
+                id,
+                object,
+                verdict,
+            })
+        })
+        .collect()
+}
+
+/// Names for a sentence: all up to four, else the first three and how many more.
+pub fn few<T: AsRef<str>>(names: &[T]) -> String {
+    let shown = if names.len() > 4 { 3 } else { names.len() };
+    let text = names[..shown]
+        .iter()
+        .map(T::as_ref)
+        .collect::<Vec<_>>()
+        .join(", ");
+    match names.len() - shown {
+        0 => text,
+        n => format!("{text} and {n} more"),
+    }
+}
 
 /// What a check may look at.
 pub struct Input<'a> {
@@ -32,6 +138,10 @@ pub struct Input<'a> {
     pub instances: &'a [(String, edns::Config)],
     /// Verdicts on blue's objects.
     pub verdicts: &'a [Verdict],
+    /// Blue's objects, each beside its verdict.
+    pub blue: &'a [BlueObject<'a>],
+    /// Objects that only green has.
+    pub generated: &'a [Value],
     /// What the rewrite knew.
     pub cx: &'a Context,
     /// What green must carry, and its nodes.
@@ -43,168 +153,16 @@ pub struct Input<'a> {
 }
 
 /// Checks of the first plan, until each has its own file.
-const FOUNDERS: &[Check] = &[
-    Check {
-        id: "READ-01",
-        severity: Severity::NotChecked,
-        question: "Was everything read that a plan needs?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Read what is missing.",
-        source: "DESIGN 5.4",
-        run: identity::everything_was_read,
-    },
-    Check {
-        id: "ID-02",
-        severity: Severity::Blocker,
-        question: "Differs from plan?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Switch identity, re-plan.",
-        source: "checks.md ID-02",
-        run: identity::account_and_region,
-    },
-    Check {
-        id: "ID-03",
-        severity: Severity::Blocker,
-        question: "Zone is not the one resolvers are sent to?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Fix id or delegation.",
-        source: "checks.md ID-03",
-        run: identity::zones_are_public,
-    },
-    Check {
-        id: "ID-01",
-        severity: Severity::Blocker,
-        question: "Differs from the pinned plan, or blue = green?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Re-pin with an explicit command.",
-        source: "checks.md ID-01",
-        run: identity::green_is_not_blue,
-    },
-    Check {
-        id: "IAM-03",
-        severity: Severity::Blocker,
-        question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add, keep blue.",
-        source: "checks.md IAM-03",
-        run: identity::roles_exist_and_fit,
-    },
-    Check {
-        id: "VER-01",
-        severity: Severity::Warning,
-        question: "More than 3 minors apart?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Read and confirm each.",
-        source: "checks.md VER-01",
-        run: versions::minors_apart,
-    },
-    Check {
-        id: "VER-05",
-        severity: Severity::Blocker,
-        question: "Not available on a managed control plane?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Replace X.",
-        source: "checks.md VER-05",
-        run: versions::control_plane_settings,
-    },
-    Check {
-        id: "EKS-version",
-        severity: Severity::Warning,
-        question: "How long is green's version supported?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Choose a version in standard support.",
-        source: "eks.md 1.1",
-        run: versions::support,
-    },
-    Check {
-        id: "DNS-01",
-        severity: Severity::Blocker,
-        question: "Owner id missing, `default`, or equal?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set ids first.",
-        source: "checks.md DNS-01",
-        run: dns::owners,
-    },
-    Check {
-        id: "DNS-05",
-        severity: Severity::Blocker,
-        question: "Annotation prefix, TXT name format or policy default differ?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set prefix, format, policy.",
-        source: "checks.md DNS-05",
-        run: dns::formats,
-    },
-    Check {
-        id: "DNS-08",
-        severity: Severity::Warning,
-        question: "TTL annotation on an alias record?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Plan with the real TTL.",
-        source: "checks.md DNS-08",
-        run: dns::ttl_on_alias,
-    },
-    Check {
-        id: "DNS-10",
-        severity: Severity::Warning,
-        question: "Over 1000 records or 32 000 characters, or n calls at 5/s exceed the window?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Split, pause other writers.",
-        source: "checks.md DNS-10",
-        run: dns::batches,
-    },
-    Check {
-        id: "DNS-11",
-        severity: Severity::Warning,
-        question: "Other writers in the same zone?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause or scope.",
-        source: "checks.md DNS-11",
-        run: dns::other_writers,
-    },
-    Check {
-        id: "DNS-12",
-        severity: Severity::Blocker,
-        question: "Stop is not durable (self-heal, replicas unset, add-on manager)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause its manager.",
-        source: "checks.md DNS-12",
-        run: dns::stop_is_durable,
-    },
-    Check {
-        id: "DAT-03",
-        severity: Severity::Blocker,
-        question: "Store without a comparison (counts, hashes, offsets)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Define one.",
-        source: "checks.md DAT-03",
-        run: data::sets_are_declared,
-    },
-    Check {
-        id: "SNG-01",
-        severity: Severity::Blocker,
-        question: "Active on both, or unrecorded original state?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Suspend one side.",
-        source: "checks.md SNG-01",
-        run: data::singletons,
-    },
-];
+const FOUNDERS: &[Check] = &[Check {
+    id: "IAM-03",
+    severity: Severity::Blocker,
+    question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Add, keep blue.",
+    source: "checks.md IAM-03",
+    run: identity::roles_exist_and_fit,
+}];
 
 /// A check: one file, one line in its family's list.
 pub struct Check {
@@ -302,6 +260,26 @@ impl Need {
             Need::Part(Part::Quotas) => part(|a| a.quotas.is_some()),
         }
     }
+    /// Short name, for lists.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::Blue => "blue's objects",
+            Need::Live => "blue's running pods",
+            Need::Kops => "the kops cluster",
+            Need::Aws => "the AWS account",
+            Need::Zones => "hosted zones",
+            Need::Green => "green's API server",
+            Need::Day => "the day of the snapshot",
+            Need::Part(Part::Policies) => "customer managed policies",
+            Need::Part(Part::NatGateways) => "NAT gateways",
+            Need::Part(Part::RouteTables) => "route tables",
+            Need::Part(Part::Volumes) => "EBS volumes",
+            Need::Part(Part::AutoScalingGroups) => "auto scaling groups",
+            Need::Part(Part::LoadBalancers) => "load balancers",
+            Need::Part(Part::Offerings) => "offerings of instance types",
+            Need::Part(Part::Quotas) => "service quotas",
+        }
+    }
     /// (what was missing, how to give it)
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -369,10 +347,42 @@ impl Need {
     }
 }
 
+/// The families, one a line: each is a folder with a file for each of its checks.
+const FAMILIES: &[&[Check]] = &[
+    FOUNDERS,
+    id::ALL,
+    ver::ALL,
+    cap::ALL,
+    net::ALL,
+    dns::ALL,
+    tls::ALL,
+    sto::ALL,
+    dat::ALL,
+    obs::ALL,
+    sng::ALL,
+];
+
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
-    [FOUNDERS, cap::CHECKS, net::CHECKS].into_iter().flatten()
+    FAMILIES.iter().copied().flatten()
 }
+
+/// The entry of an id.
+pub fn find(id: &str) -> Option<&'static Check> {
+    all().find(|c| c.id == id)
+}
+
+impl<'a> Input<'a> {
+    /// Objects of these kinds that are created on green and that no other object makes.
+    pub fn moving(&self, kinds: &[&str]) -> impl Iterator<Item = &'a BlueObject<'a>> {
+        self.blue
+            .iter()
+            .filter(move |o| kinds.contains(&o.id.kind.as_str()) && o.moves() && !o.is_child())
+    }
+}
+
+/// Kinds that keep pods running.
+pub const RUNNING: &[&str] = &["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"];
 
 /// Collects findings of one check.
 pub struct Report {
@@ -426,6 +436,30 @@ impl Report {
         remedy: impl Into<String>,
     ) {
         self.say(Severity::Info, object, message, remedy);
+    }
+    /// For checks that the run or a person answers: what to look at. Said once, and only where this cluster gives reason to ask.
+    #[allow(dead_code)]
+    fn ask(&mut self, object: impl Into<String>, what: impl std::fmt::Display) {
+        let (message, how) = match self.check.answered {
+            Answered::Plan => (format!("not checked: {what}"), String::new()),
+            Answered::Run(step) => (
+                format!("not checked by a plan: {what}"),
+                format!(" The run asks it (step {step})."),
+            ),
+            Answered::Person => (
+                format!("a person must answer: {what}"),
+                format!(
+                    " Answer in migration.yaml: `waivers: [{{check: {}, reason: ...}}]`.",
+                    self.check.id
+                ),
+            ),
+        };
+        self.say(
+            Severity::NotChecked,
+            object,
+            message,
+            format!("{}{how}", self.check.remedy),
+        );
     }
     /// The input of the check is missing: neither good nor bad.
     fn not_checked(&mut self, object: impl Into<String>, what: &str, remedy: impl Into<String>) {

@@ -257,7 +257,12 @@ fn ver_05_settings_that_eks_does_not_offer_are_listed_one_by_one() {
         Severity::Blocker,
         "without RBAC",
     );
-    says(&p, "KOPS-unmapped", Severity::Warning, "not mapped");
+    says(
+        &p,
+        "KOPS-unknown-field",
+        Severity::Warning,
+        "ignores such a field silently",
+    );
 }
 
 #[test]
@@ -280,6 +285,7 @@ fn iam_03_a_role_that_the_account_does_not_have_blocks() {
             trust: json!({"Statement": [{"Sid": "x".repeat(1700)}]}),
             managed_policies: vec![],
             inline_policies: Default::default(),
+            boundary: None,
             tags: Default::default(),
         });
     }

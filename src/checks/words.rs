@@ -1,24 +1,12 @@
-//! What checks of every family say and look through.
+//! What the checks of CAP and NET say and look through.
+
+pub(super) use super::few as some;
+pub(super) use super::look::{count, items, text};
 
 use super::Input;
 use crate::object::ObjectId;
 use crate::rewrite::template_path;
 use serde_json::Value;
-
-/// `a, b, c and 4 more`: the first names of a list and how many follow.
-pub(super) fn some<S: AsRef<str>>(names: &[S]) -> String {
-    const SHOWN: usize = 5;
-    let shown: Vec<&str> = names.iter().take(SHOWN).map(AsRef::as_ref).collect();
-    match names.len().saturating_sub(SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
-}
-
-/// `1 pod`, `2 pods`.
-pub(super) fn count(n: usize, one: &str) -> String {
-    format!("{n} {one}{}", if n == 1 { "" } else { "s" })
-}
 
 /// Pod templates of everything that green gets: object, template as green gets it.
 pub(super) fn templates<'a>(i: &Input<'a>) -> impl Iterator<Item = (&'a str, &'a Value)> {
@@ -40,14 +28,4 @@ pub(super) fn containers(template: &Value) -> impl Iterator<Item = &Value> {
 /// Images of a template.
 pub(super) fn images(template: &Value) -> impl Iterator<Item = &str> {
     containers(template).filter_map(|c| c["image"].as_str())
-}
-
-/// Text at a JSON pointer.
-pub(super) fn text<'v>(v: &'v Value, p: &str) -> Option<&'v str> {
-    v.pointer(p).and_then(Value::as_str)
-}
-
-/// Items of an array at a JSON pointer.
-pub(super) fn items<'v>(v: &'v Value, p: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(p).and_then(Value::as_array).into_iter().flatten()
 }

@@ -109,11 +109,26 @@ pub enum Command {
         after_help = "Example:\n  crossfade skip ttl/shop.test plans/shop --reason \"the DNS team changed this TTL on purpose\""
     )]
     Skip(SkipArgs),
-    /// Explain why an object, record, role or node group is changed, held or left alone
+    /// List the checks of a plan, what became of each in one plan, or one check in full
     #[command(
-        after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain nodes-spot"
+        after_help = "Example:\n  crossfade checks                     (the register)\n  crossfade checks plans/shop          (what each says about this plan)\n  crossfade checks DNS-01 plans/shop   (one of them in full)"
+    )]
+    Checks(ChecksArgs),
+    /// Explain why an object, record, role, node group or field of the kops spec is changed, held or left alone
+    #[command(
+        after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain node-group/nodes-spot\n  crossfade explain spec.kubelet.maxPods\n  crossfade explain instancegroup/nodes/spec.minSize"
     )]
     Explain(ExplainArgs),
+    /// Show why blue is not upgraded in place: its hazards, and what each hop would break
+    #[command(
+        after_help = "Example:\n  crossfade hazards plans/shop\n  crossfade hazards plans/shop -o json"
+    )]
+    Hazards(HazardsArgs),
+    /// Estimate what blue and green cost, and both together
+    #[command(
+        after_help = "Example:\n  crossfade cost plans/shop\n  crossfade cost --snapshot snap/ -o json    (offline)"
+    )]
+    Cost(CostArgs),
     /// The only point of no return: original TTLs, sync, end of the way back
     #[command(
         after_help = "Example:\n  crossfade finalize plans/shop                           (asks for the cluster's name)\n  crossfade finalize plans/shop --confirm shop.test"
@@ -153,6 +168,39 @@ pub struct PlanArgs {
     /// Where to write the plan; PLAN/plan.json in a plan folder, nowhere with --snapshot
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Every finding, also those that are folded to a count
+    #[arg(long)]
+    pub all_findings: bool,
+}
+
+/// `checks`
+#[derive(Args, Debug)]
+pub struct ChecksArgs {
+    /// Id of a check, a plan folder, or both
+    #[arg(value_name = "CHECK|PLAN", num_args = 0..=2)]
+    pub what: Vec<PathBuf>,
+}
+
+/// A plan: that of a plan folder (made anew when there is none yet), or one made from a snapshot.
+#[derive(Args, Clone, Debug, Default)]
+pub struct Source {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Snapshot folder instead of a plan folder; works offline
+    #[arg(long, value_name = "DIR")]
+    pub snapshot: Option<PathBuf>,
+    /// Spec file; init's defaults when absent and --snapshot is given
+    #[arg(long, value_name = "FILE", requires = "snapshot")]
+    pub spec: Option<PathBuf>,
+}
+
+/// `cost`
+#[derive(Args, Debug)]
+pub struct CostArgs {
+    /// Of which plan.
+    #[command(flatten)]
+    pub source: Source,
 }
 
 /// `review`
@@ -164,6 +212,9 @@ pub struct ReviewArgs {
     /// Approve a phase, or all; may be repeated
     #[arg(long, value_name = "PHASE|all")]
     pub approve: Vec<String>,
+    /// Every finding, also those that are folded to a count
+    #[arg(long)]
+    pub all_findings: bool,
 }
 
 /// How many faults are rehearsed.
@@ -238,8 +289,17 @@ pub struct SkipArgs {
 /// `explain`
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// Object (kind/ns/name), host, role, node group, step, finding id, or a part of one
+    /// Object (kind/ns/name), field (spec.kubelet.maxPods, nodes/spec.minSize), host, node-group/NAME, role/NAME, addon/NAME,
+    /// subnet/ID, `cluster`, step, finding id, or a part of one
     pub what: String,
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+}
+
+/// `hazards`
+#[derive(Args, Debug)]
+pub struct HazardsArgs {
     /// Which.
     #[command(flatten)]
     pub folder: Folder,

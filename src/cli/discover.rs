@@ -5,7 +5,6 @@ use crate::snapshot::mask::Key;
 use crate::snapshot::model::{Kops, Snapshot};
 use crate::snapshot::{discover, files, store};
 use crate::spec::model::Spec;
-use crate::yaml;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -136,13 +135,7 @@ async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
             .at("migration.yaml: blue.stateStore")
             .remedy("add blue.stateStore: s3://BUCKET, as in KOPS_STATE_STORE"));
     };
-    let parse = |text: &str, place: &str| -> Result<Value> {
-        match yaml::manifests(text, place).into_iter().next() {
-            Some(first) => first.map(|(value, _)| value),
-            None => Err(Error::new(Kind::BadInput, "this kops document is empty").at(place)),
-        }
-    };
-    crate::world::live::state_store(location, base, &spec.blue.cluster, &spec.aws, &parse).await
+    crate::world::live::read_state_store(location, base, &spec.blue.cluster, &spec.aws).await
 }
 
 /// What was found, in a few lines.

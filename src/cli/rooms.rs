@@ -71,3 +71,27 @@ pub fn require_live_plan(plan: &Plan) -> Result<()> {
     .at("plan.json: basis")
     .remedy("read the live cluster and plan again: crossfade discover, crossfade plan"))
 }
+
+/// The plan that a verb looks at without changing anything: the stored one, or one made now from snapshot and spec.
+pub fn plan_of(source: &super::args::Source, global: &super::args::Global) -> Result<Plan> {
+    if let Some(dir) = &source.snapshot {
+        if source.folder.plan.is_some() {
+            return Err(
+                Error::new(Kind::Usage, "both a plan folder and --snapshot are given")
+                    .remedy("--snapshot (with --spec) works without a plan folder"),
+            );
+        }
+        let snapshot = crate::snapshot::store::read(dir)?;
+        let spec = match &source.spec {
+            Some(file) => crate::spec::load(file)?,
+            None => crate::spec::defaults_for(&snapshot),
+        };
+        return Ok(crate::plan::plan(&spec, &snapshot));
+    }
+    let folder = super::folder::PlanFolder::resolve(&source.folder, global)?;
+    if folder.plan().is_file() {
+        return folder.load_plan();
+    }
+    let (spec, snapshot) = spec_and_snapshot(&folder)?;
+    Ok(crate::plan::plan(&spec, &snapshot))
+}

@@ -6,7 +6,7 @@ use super::registry::{Heritage, heritage_of, is_registry_txt, written};
 use super::sources::Endpoint;
 use super::{DEFAULT_TTL, bare, fqdn, in_zone};
 use crate::world::dns::{Alias, Change, RecordSet, Zone};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes of one name that belong together: the record and its registry TXTs. From 0.13.4 a failed batch is repeated group by group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +81,12 @@ pub fn plan_groups(
     }
     let noop = config.registry == "noop";
     let visible = |name: &str| in_zone(name, &zone.name) && config.matches_domain(&bare(name));
+    // Looked up for each record: a zone of thousands must not be walked again each time.
+    let txt_names: BTreeSet<String> = records
+        .iter()
+        .filter(|t| t.rtype == "TXT")
+        .map(|t| fqdn(&t.name))
+        .collect();
     let mut rows: Rows = BTreeMap::new();
     for (r, heritage) in records.iter().zip(heritage_of(records, config)) {
         if is_registry_txt(r) && !noop || !config.manages(&r.rtype) || !visible(&r.name) {
@@ -99,11 +105,7 @@ pub fn plan_groups(
             && config.version.at_least(12, 1)
             && written(&r.name, &r.rtype, r.alias.is_some(), config)
                 .iter()
-                .any(|n| {
-                    !records
-                        .iter()
-                        .any(|t| t.rtype == "TXT" && fqdn(&t.name) == *n)
-                });
+                .any(|n| !txt_names.contains(n));
         rows.entry((fqdn(&r.name), r.set_identifier.clone()))
             .or_default()
             .0
@@ -322,16 +324,12 @@ fn groups(plan: Plan, config: &Config, records: &[RecordSet], zone: &Zone) -> Ve
             })
             .collect()
     };
-    let present = |t: &RecordSet| records.iter().any(|r| r.key() == t.key());
-    let mut out: Vec<Group> = vec![];
-    let mut push =
-        |name: &str, mut changes: Vec<Change>| match out.iter_mut().find(|g| g.name == name) {
-            Some(g) => g.changes.append(&mut changes),
-            None => out.push(Group {
-                name: name.into(),
-                changes,
-            }),
-        };
+    let keys: BTreeSet<_> = records.iter().map(RecordSet::key).collect();
+    let present = |t: &RecordSet| keys.contains(&t.key());
+    let mut by_name: BTreeMap<String, Vec<Change>> = BTreeMap::new();
+    let mut push = |name: &str, mut changes: Vec<Change>| {
+        by_name.entry(name.into()).or_default().append(&mut changes)
+    };
     for (w, heritage) in &plan.create {
         let mut changes = vec![Change::Create(w.record.clone())];
         for t in txts(&w.record, heritage) {
@@ -368,9 +366,11 @@ fn groups(plan: Plan, config: &Config, records: &[RecordSet], zone: &Zone) -> Ve
         changes.extend(txts(&h.record, &h.heritage).into_iter().map(Change::Delete));
         push(&fqdn(&h.record.name), changes);
     }
-    for g in &mut out {
-        g.changes.sort_by_key(rank);
-    }
-    out.sort_by(|a, b| a.name.cmp(&b.name));
-    out
+    by_name
+        .into_iter()
+        .map(|(name, mut changes)| {
+            changes.sort_by_key(rank);
+            Group { name, changes }
+        })
+        .collect()
 }

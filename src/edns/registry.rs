@@ -214,6 +214,15 @@ pub(super) fn is_registry_txt(r: &RecordSet) -> bool {
 /// Who owns each record set of a zone in the eyes of an instance. Registry TXTs themselves are not listed. Order as in `records`.
 pub fn ownership(records: &[RecordSet], config: &Config) -> Vec<Ownership> {
     let map = labels(records, config);
+    // Registry TXTs by name, each with its place in the zone.
+    let mut registry: BTreeMap<String, Vec<(usize, &RecordSet)>> = BTreeMap::new();
+    for (n, t) in records
+        .iter()
+        .enumerate()
+        .filter(|(_, t)| is_registry_txt(t))
+    {
+        registry.entry(fqdn(&t.name)).or_default().push((n, t));
+    }
     records
         .iter()
         .filter(|r| !is_registry_txt(r))
@@ -223,19 +232,19 @@ pub fn ownership(records: &[RecordSet], config: &Config) -> Vec<Ownership> {
                 .then(|| lookup(r, config, &map))
                 .flatten();
             let names = txt_variants(&r.name, &r.rtype, r.alias.is_some(), config);
+            let mut txt: Vec<(usize, &RecordSet)> = names
+                .iter()
+                .filter_map(|n| registry.get(n))
+                .flatten()
+                .filter(|(_, t)| t.set_identifier == r.set_identifier)
+                .copied()
+                .collect();
+            txt.sort_by_key(|(n, _)| *n);
             Ownership {
                 key: r.key(),
                 owner: found.and_then(|h| h.owner()).map(String::from),
                 resource: found.and_then(|h| h.resource()).map(String::from),
-                txt: records
-                    .iter()
-                    .filter(|t| {
-                        is_registry_txt(t)
-                            && t.set_identifier == r.set_identifier
-                            && names.contains(&fqdn(&t.name))
-                    })
-                    .map(RecordSet::key)
-                    .collect(),
+                txt: txt.into_iter().map(|(_, t)| t.key()).collect(),
             }
         })
         .collect()

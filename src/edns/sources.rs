@@ -4,7 +4,7 @@ use super::config::{Config, seconds};
 use super::{bare, fqdn};
 use crate::object::annotation;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 /// A wanted record.
@@ -34,6 +34,7 @@ pub struct Endpoint {
 /// Objects may be in any version that kept the fields (Ingress v1, v1beta1, extensions/v1beta1).
 pub fn desired(objects: &[Value], config: &Config) -> Vec<Endpoint> {
     let mut out: Vec<Endpoint> = vec![];
+    let mut seen: BTreeSet<(String, String, Vec<String>, Option<String>)> = BTreeSet::new();
     for object in objects {
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
         let source = match kind {
@@ -51,13 +52,13 @@ pub fn desired(objects: &[Value], config: &Config) -> Vec<Endpoint> {
             _ => dns_endpoint(object),
         };
         for e in endpoints {
-            let same = |o: &Endpoint| {
-                o.name == e.name
-                    && o.rtype == e.rtype
-                    && o.targets == e.targets
-                    && o.set_identifier == e.set_identifier
-            };
-            if !out.iter().any(same) {
+            let same = (
+                e.name.clone(),
+                e.rtype.clone(),
+                e.targets.clone(),
+                e.set_identifier.clone(),
+            );
+            if seen.insert(same) {
                 out.push(e);
             }
         }

@@ -1,6 +1,8 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod cost;
+mod defaults;
+pub mod diff;
 mod dns;
 pub mod fates;
 mod file;
@@ -8,19 +10,21 @@ pub mod fit;
 mod generated;
 pub mod hazards;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
 mod timeline;
 mod trust;
+mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod corpus_tests;
+#[cfg(test)]
+pub(crate) mod tests;
 
 use crate::checks;
 use crate::object::ObjectId;
@@ -49,15 +53,24 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
     let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names);
-    let target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let mut target = resources::complete(built.target, &spec, snapshot, &cx, &names);
+    let made = resources::all(&target, &spec, snapshot, &cx, &names);
+    let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
+    target.resources = states;
+    findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);
+    let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
+    let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
         snapshot,
@@ -65,11 +78,14 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names.names,
         instances: &names.instances,
         verdicts: &verdicts,
+        blue: &blue,
+        generated: &generated,
         cx: &cx,
         load: &load,
         network: &network,
-        today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
+        today,
     }));
+    let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
         spec: &spec,
         snapshot,
@@ -95,10 +111,12 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
             waived: None,
         });
     }
+    waivers::apply(&spec.waivers, today, &mut findings);
     findings.sort_by(|a, b| {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
     findings.dedup();
+    let hazards = hazards::hazards(&spec, snapshot);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -109,10 +127,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
-        hazards: Default::default(),
+        fields: read.fields,
+        hazards,
         network,
-        cost: Default::default(),
+        cost,
         names: names.names,
         steps,
         timeline,

@@ -219,6 +219,8 @@ pub(super) fn all(
         trust: trust_service(service),
         managed_policies: policies,
         inline_policies: BTreeMap::new(),
+        boundary: None,
+        path: None,
     };
     let cluster_role = add(
         plain(
@@ -265,6 +267,7 @@ pub(super) fn all(
             service_cidr: spec.green.service_cidr.clone(),
             public_endpoint: spec.green.public_endpoint,
             private_endpoint: true,
+            endpoint_cidrs: spec.green.endpoint_cidrs.clone(),
         },
         &[cluster_role],
     );
@@ -295,6 +298,7 @@ pub(super) fn all(
                 principal,
                 groups,
                 policy,
+                namespaces: vec![],
             },
             std::slice::from_ref(&cluster),
         );
@@ -305,6 +309,8 @@ pub(super) fn all(
             trust: json!({"Version": "2012-10-17", "Statement": [web_identity(&region, None, sa)]}),
             managed_policies: policies,
             inline_policies: inline,
+            boundary: None,
+            path: None,
         }
     };
     let cni_role = add(
@@ -353,6 +359,7 @@ pub(super) fn all(
         name: name.into(),
         version: None,
         service_account_role: role.map(|r| role_arn(&region, &role_name(&green, r))),
+        configuration: None,
     };
     let mut before_nodes = vec![
         add(
@@ -383,6 +390,8 @@ pub(super) fn all(
                 disk_gib: g.disk_gib,
                 labels: g.labels.clone(),
                 taints: g.taints.clone(),
+                launch_template: None,
+                max_unavailable: None,
             },
             &before_nodes,
         ));

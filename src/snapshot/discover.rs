@@ -23,7 +23,10 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
     let mut answered = false;
 
     let kops = match kops.and_then(super::kops::checked) {
-        Ok(k) => k,
+        Ok(mut k) => {
+            missing.append(&mut k.not_read);
+            k
+        }
         // A cluster of another cloud or a wrong document will not get better by going on.
         Err(e) if e.kind == Kind::BadInput => return Err(e),
         Err(e) => {
@@ -72,8 +75,11 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
         }
     };
     let aws = match aws {
-        Ok(a) => {
+        Ok(mut a) => {
             answered = true;
+            for (part, why) in std::mem::take(&mut a.not_read) {
+                missing.push(not(&format!("aws.{part}"), &why));
+            }
             Some(a)
         }
         Err(e) => {

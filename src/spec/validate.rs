@@ -1,6 +1,7 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
+use crate::checks::ids;
 use crate::error::{Error, Result};
 use crate::yaml;
 use std::collections::BTreeSet;
@@ -39,7 +40,9 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;
-    c.limits(spec)
+    c.limits(spec)?;
+    c.cost(spec)?;
+    c.waivers(spec)
 }
 
 struct Checker<'a> {
@@ -66,6 +69,22 @@ impl Checker<'_> {
             format!("`{}` is {value}", path.join(".")),
             format!("give {low} to {high}{unit}"),
         ))
+    }
+
+    fn cost(&self, spec: &Spec) -> Result<()> {
+        if let Some(weeks) = spec.cost.both_weeks {
+            self.range(&["cost", "bothWeeks"], weeks.into(), 0, 104, " weeks")?;
+        }
+        for (key, price) in &spec.cost.prices {
+            if !price.is_finite() || !(0.0..=100_000.0).contains(price) {
+                return Err(self.refuse(
+                    &["cost", "prices", key],
+                    format!("the price of `{key}` is {price}"),
+                    "give US dollars, 0 to 100000",
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn not_empty(&self, path: &[&str], value: &str) -> Result<()> {
@@ -480,6 +499,64 @@ impl Checker<'_> {
                 format!("the path `{}` has no leading `/`", spec.probes.path),
                 "begin it with `/`",
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Checker<'_> {
+    fn waivers(&self, spec: &Spec) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for (n, w) in spec.waivers.iter().enumerate() {
+            let n = n.to_string();
+            let at = |key: &'static str| ["waivers", n.as_str(), key];
+            if !ids::is_known(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("there is no check `{}`", w.check),
+                    format!("`crossfade checks` lists them; {}", ids::nearest(&w.check)),
+                ));
+            }
+            if let Some(why) = ids::never_waived(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} cannot be waived: {why}", w.check),
+                    "remove the waiver, and what the finding names",
+                ));
+            }
+            if w.reason.trim().is_empty() {
+                return Err(self.refuse(
+                    &at("reason"),
+                    format!("the waiver of {} gives no reason", w.check),
+                    "say who accepts it and why: it is shown in the plan",
+                ));
+            }
+            if let Some(o) = &w.object
+                && (o.trim_end_matches('*').is_empty()
+                    || o.strip_suffix('*').unwrap_or(o).contains('*'))
+            {
+                return Err(self.refuse(
+                    &at("object"),
+                    format!("`{o}` names no object"),
+                    "write the object as the finding spells it, or the beginning of it and one `*` at the end; leave it out for all objects",
+                ));
+            }
+            if let Some(day) = &w.expires
+                && day.parse::<jiff::civil::Date>().is_err()
+            {
+                return Err(self.refuse(
+                    &at("expires"),
+                    format!("`{day}` is no day"),
+                    "write it as `2026-12-31`",
+                ));
+            }
+            if !seen.insert((&w.check, &w.object)) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} is waived twice for the same object", w.check),
+                    "keep one of the two",
+                ));
+            }
         }
         Ok(())
     }

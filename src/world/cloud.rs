@@ -1,5 +1,7 @@
 //! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
 
+pub mod compare;
+
 use super::Result;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -34,6 +36,31 @@ pub struct Taint {
     pub effect: String,
 }
 
+/// An EBS volume of a launch template.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Disk {
+    /// Device name, as in `/dev/xvda`.
+    pub device: String,
+    /// Size, GiB.
+    pub gib: u32,
+    /// Type, as in `gp3`.
+    pub kind: String,
+    /// Provisioned operations a second (`gp3`, `io1`, `io2`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub iops: Option<u32>,
+    /// Provisioned throughput, MiB/s (`gp3`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<u32>,
+    /// Encrypted.
+    pub encrypted: bool,
+    /// KMS key (ARN, id or alias); the account's default key when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kms_key: Option<String>,
+    /// Goes when the instance goes.
+    pub delete_on_termination: bool,
+}
+
 /// A resource that crossfade may create. String fields may hold `${cluster.issuer}`, `${cluster.security_group}` and
 /// `${account}`, resolved by the step that creates it (issuer without the `https://`).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +81,12 @@ pub enum Resource {
         managed_policies: Vec<String>,
         /// Inline policies by name.
         inline_policies: BTreeMap<String, Value>,
+        /// ARN of the permissions boundary that the role is made under.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boundary: Option<String>,
+        /// Path, as in `/team/`; `/` when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
     },
     /// IAM OIDC provider of green's issuer.
     OidcProvider {
@@ -78,6 +111,9 @@ pub enum Resource {
         public_endpoint: bool,
         /// Private endpoint on.
         private_endpoint: bool,
+        /// CIDRs that the public endpoint answers; empty: EKS's default, all of them (0.0.0.0/0).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        endpoint_cidrs: Vec<String>,
     },
     /// EKS add-on.
     Addon {
@@ -89,8 +125,11 @@ pub enum Resource {
         version: Option<String>,
         /// Role ARN for its service account.
         service_account_role: Option<String>,
+        /// Settings (`configurationValues`), as the add-on's schema wants them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        configuration: Option<Value>,
     },
-    /// EKS access entry with an optional access policy at cluster scope.
+    /// EKS access entry with an optional access policy.
     AccessEntry {
         /// Cluster name.
         cluster: String,
@@ -100,6 +139,44 @@ pub enum Resource {
         groups: Vec<String>,
         /// Access policy name, as in `AmazonEKSClusterAdminPolicy`.
         policy: Option<String>,
+        /// Namespaces in which the policy holds; empty: the whole cluster.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        namespaces: Vec<String>,
+    },
+    /// EC2 launch template of a node group. Never with a subnet, an instance profile or a behaviour at shutdown: EKS refuses
+    /// those (eks.md 1.6).
+    LaunchTemplate {
+        /// Name, 3 to 128 characters.
+        name: String,
+        /// Root volume.
+        root: Disk,
+        /// Further volumes.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        volumes: Vec<Disk>,
+        /// Instance metadata: `required` (version 2 only) or `optional`.
+        http_tokens: String,
+        /// How many hops an answer of the instance metadata lives, 1 to 64.
+        hop_limit: u32,
+        /// Security groups; empty: EKS adds the cluster's own. Otherwise that one must be named too, or no node joins.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        security_groups: Vec<String>,
+        /// User data as plain MIME multipart text; the world encodes it. At most 16 KB.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        user_data: Option<String>,
+        /// Tags of the instances and volumes that come from it.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        tags: BTreeMap<String, String>,
+        /// Detailed monitoring.
+        monitoring: bool,
+        /// `default`, `dedicated` or `host`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tenancy: Option<String>,
+        /// `standard` or `unlimited`, for burstable types.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpu_credits: Option<String>,
+        /// Public address; absent: as the subnet says.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        associate_public_ip: Option<bool>,
     },
     /// Managed node group.
     NodeGroup {
@@ -123,12 +200,18 @@ pub enum Resource {
         max: u32,
         /// Size at creation.
         desired: u32,
-        /// Root volume, GiB.
+        /// Root volume, GiB; not asked for when a launch template says it.
         disk_gib: u32,
         /// Node labels.
         labels: BTreeMap<String, String>,
         /// Node taints.
         taints: Vec<Taint>,
+        /// Name of its launch template.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        launch_template: Option<String>,
+        /// Nodes that may be away during an update: `1` or `10%`; absent: 1.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_unavailable: Option<String>,
     },
     /// One ingress rule of a security group that blue or somebody else owns: added beside theirs, never edited.
     SecurityGroupRule {
@@ -179,6 +262,7 @@ impl Resource {
                 cluster, principal, ..
             } => format!("access-entry/{cluster}/{principal}"),
             Resource::NodeGroup { cluster, name, .. } => format!("node-group/{cluster}/{name}"),
+            Resource::LaunchTemplate { name, .. } => format!("launch-template/{name}"),
             Resource::SecurityGroupRule {
                 group,
                 protocol,
@@ -221,7 +305,29 @@ pub struct Found {
     pub run: Option<String>,
     /// Whether it equals what was asked for (in the fields of [`Resource`]); `false` means somebody made it differently.
     pub equal: bool,
+    /// In which fields it differs, where the kind tells them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<compare::Difference>,
     /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
+    pub attributes: BTreeMap<String, String>,
+}
+
+/// A thing that exists, in the words in which crossfade would make it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Existing {
+    /// What it is. User data is only its hash here ([`compare::hashed`]).
+    pub resource: Resource,
+    /// Tags.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// How far it is.
+    pub status: Status,
+    /// What it has that crossfade never makes, as in `image ami-0123`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extras: Vec<String>,
+    /// As in [`Found`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
 }
 
@@ -291,6 +397,9 @@ pub struct Role {
     pub managed_policies: Vec<String>,
     /// Inline policies by name.
     pub inline_policies: BTreeMap<String, Value>,
+    /// ARN of the permissions boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
 }
@@ -340,9 +449,15 @@ pub struct Inventory {
     /// Zones in which each instance type of blue is offered.
     #[serde(default)]
     pub offerings: Option<BTreeMap<String, Vec<String>>>,
+    /// Launch templates of the account, by name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launch_templates: Option<Vec<Existing>>,
     /// Service quotas by `service/code`.
     #[serde(default)]
     pub quotas: Option<BTreeMap<String, Quota>>,
+    /// Parts that were asked for and not given, with the reason; discover makes `not_checked` entries of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_read: BTreeMap<String, String>,
 }
 
 /// A NAT gateway.
@@ -481,8 +596,8 @@ pub struct Vpc {
     pub tags: BTreeMap<String, String>,
 }
 
-/// An EKS cluster, by names.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// An EKS cluster.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EksCluster {
     /// Name.
@@ -497,6 +612,10 @@ pub struct EksCluster {
     pub access_entries: Vec<String>,
     /// Tags.
     pub tags: BTreeMap<String, String>,
+    /// The cluster itself, its node groups, add-ons and the access entries of people, by id. `None`: only names were read
+    /// (a cluster of another VPC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<Vec<Existing>>,
 }
 
 /// The cloud. `create` and `delete` are single requests (a role: a few in a fixed order, each idempotent).

@@ -4,7 +4,7 @@
 //! Left out is what differs between two runs that did the same: uids, versions, times, addresses that a server hands out, and
 //! objects that only report (Events, Leases) or follow from others (Pods, ReplicaSets, Endpoints).
 
-use super::cloud::Inventory;
+use super::cloud::{Inventory, Resource};
 use super::kube::ApiKind;
 use super::{Class, Result, World};
 use crate::object::{ObjectId, Side, annotation};
@@ -457,6 +457,42 @@ fn account(inventory: &Inventory) -> Value {
     for role in &mut inventory.roles {
         by_name(&mut role.managed_policies);
     }
+    // What EKS chooses by itself (versions of add-ons, addresses) and what an autoscaler moves differs from world to world.
+    let parts = inventory
+        .clusters
+        .iter_mut()
+        .flat_map(|c| c.parts.iter_mut().flatten());
+    for part in parts.chain(inventory.launch_templates.iter_mut().flatten()) {
+        part.attributes.clear();
+        part.tags.remove(super::cloud::RUN_TAG);
+        match &mut part.resource {
+            Resource::Addon { version, .. } => *version = None,
+            Resource::NodeGroup {
+                max_unavailable,
+                desired,
+                disk_gib,
+                launch_template,
+                ..
+            } => {
+                *desired = 0;
+                max_unavailable.get_or_insert_with(|| "1".into());
+                if launch_template.is_some() {
+                    *disk_gib = 0;
+                }
+            }
+            Resource::Cluster {
+                service_cidr,
+                endpoint_cidrs,
+                ..
+            } => {
+                *service_cidr = None;
+                endpoint_cidrs.retain(|c| c != "0.0.0.0/0" && c != "::/0");
+            }
+            _ => {}
+        }
+    }
+    // No template and none read say the same about what a run left behind.
+    inventory.launch_templates.get_or_insert_default();
     for c in &mut inventory.clusters {
         by_name(&mut c.node_groups);
         by_name(&mut c.addons);

@@ -18,7 +18,7 @@ mod taints;
 use super::Check;
 
 /// The family.
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const ALL: &[Check] = &[
     labels::CHECK,
     taints::CHECK,
     requests::CHECK,

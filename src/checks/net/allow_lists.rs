@@ -182,6 +182,7 @@ mod tests {
                 arn: "arn:aws:iam::000000000000:role/ci".into(),
                 trust: json!({}),
                 managed_policies: vec![],
+                boundary: None,
                 inline_policies: [("by-address".to_string(), json!({"Statement": {"Effect": "Allow", "Action": "s3:*", "Resource": "*", "Condition": {"IpAddress": {"aws:SourceIp": ["198.51.100.1/32"]}}}}))].into(),
                 tags: Default::default(),
             });

@@ -17,7 +17,7 @@ mod shared_targets;
 use super::Check;
 
 /// The family.
-pub(super) const CHECKS: &[Check] = &[
+pub(super) const ALL: &[Check] = &[
     service_range::CHECK,
     security_groups::CHECK,
     routes::CHECK,

@@ -34,15 +34,28 @@ fn run(i: &Input, r: &mut Report) {
         n => format!("{n} NetworkPolicies"),
     };
     let engine = engine(i);
+    // The planner may have switched the add-on's policy agent on.
+    let agent = i
+        .target
+        .addons
+        .iter()
+        .find(|a| a.name == "vpc-cni")
+        .and_then(|a| serde_json::to_value(a).ok())
+        .is_some_and(|a| a["configuration"]["enableNetworkPolicy"] == "true");
     match (cni::network(i.snapshot).map(|(n, _)| n), engine) {
         (Some(network), false) => r.warning(
             "networkpolicies",
             format!("{n} ({}) were enforced by nobody on blue ({network} ignores them): with an engine on green they start to cut connections", some(&policies)),
             "Leave the policy agent of the vpc-cni add-on off, or test every policy before the cutover.",
         ),
+        (network, true) if agent => r.info(
+            "networkpolicies",
+            format!("{n} ({}) are enforced on green by the policy agent of the vpc-cni add-on{}", some(&policies), network.map_or(String::new(), |n| format!(", as by {n} on blue"))),
+            "Test with a connection that must fail: a pod's first packets may pass before its rules are there.",
+        ),
         (network, _) => r.found(
             "networkpolicies",
-            format!("{n} ({}) need an engine on green{}: the vpc-cni add-on enforces none by default", some(&policies), network.map_or(String::new(), |n| format!(", as {n} was on blue"))),
+            format!("{n} ({}) need an engine on green{}: the vpc-cni add-on enforces none by default", some(&policies), network.map_or(String::new(), |n| format!(", as by {n} on blue"))),
         ),
     }
 }
@@ -53,7 +66,7 @@ fn engine(i: &Input) -> bool {
         Some((n, settings)) => match n {
             "calico" | "canal" | "cilium" | "weave" | "kuberouter" | "kubeRouter" | "romana"
             | "kindnet" => true,
-            "amazonvpc" | "amazonVPC" => settings["networkPolicyAgent"].is_object(),
+            "amazonvpc" | "amazonVPC" => settings["networkPolicy"] == "Enabled",
             // Somebody's own: not known to kops.
             "cni" | "external" => true,
             _ => false,
@@ -97,12 +110,23 @@ mod tests {
     }
 
     #[test]
-    fn net_07_policies_that_calico_enforced_need_an_engine_on_green() {
-        says(
-            &plan(&spec(), &company(json!({"calico": {}}), "NetworkPolicy")),
-            "NET-07",
-            Severity::Warning,
-            "need an engine on green, as calico was on blue",
+    fn net_07_policies_that_calico_enforced_are_told_of_whether_the_agent_is_on_or_not() {
+        let p = plan(&spec(), &company(json!({"calico": {}}), "NetworkPolicy"));
+        let all = of(&p, "NET-07");
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(all[0].message.contains("as by calico on blue"), "{all:?}");
+        let agent = p
+            .target
+            .addons
+            .iter()
+            .any(|a| serde_json::to_string(a).is_ok_and(|a| a.contains("enableNetworkPolicy")));
+        assert_eq!(
+            all[0].severity,
+            if agent {
+                Severity::Info
+            } else {
+                Severity::Warning
+            }
         );
     }
 

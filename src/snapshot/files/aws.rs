@@ -333,8 +333,15 @@ impl Parts {
             trust: policy(&r["AssumeRolePolicyDocument"]),
             managed_policies: vec![],
             inline_policies: BTreeMap::new(),
+            boundary: None,
             tags: BTreeMap::new(),
         });
+        if let Some(b) = r
+            .pointer("/PermissionsBoundary/PermissionsBoundaryArn")
+            .and_then(Value::as_str)
+        {
+            role.boundary = Some(b.into());
+        }
         role.managed_policies
             .extend(list(r, "AttachedManagedPolicies").map(|p| text(p, "PolicyArn")));
         role.managed_policies.sort();
@@ -356,6 +363,7 @@ fn named(name: &str) -> EksCluster {
         addons: vec![],
         access_entries: vec![],
         tags: BTreeMap::new(),
+        parts: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! A snapshot from what people already have: kops exports and state-store copies, kubectl dumps, AWS CLI output. No network.
 
 mod aws;
+mod choose;
 mod dns;
 mod gather;
 mod objects;
@@ -36,7 +37,7 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
             .remedy("name kops exports (`kops get all NAME -o yaml`), kubectl dumps (`kubectl get ... -o yaml`) or AWS CLI output (JSON)"));
     }
     let mut missing = vec![];
-    let kops = gather::kops(&mut found, cluster, &mut missing)?;
+    let kops = choose::kops(&mut found, cluster, &mut missing)?;
     let name = kops
         .cluster
         .as_ref()

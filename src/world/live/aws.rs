@@ -272,6 +272,8 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         | "NotFound"
         | "NotFoundException" => Class::NotFound,
         c if c.ends_with(".NotFound") || c.ends_with("NotFound") => Class::NotFound,
+        c if c.ends_with(".NotFoundException") => Class::NotFound,
+        c if c.ends_with(".AlreadyExistsException") => Class::AlreadyExists,
         "InvalidPermission.Duplicate" | "EntityAlreadyExists" => Class::AlreadyExists,
         // EKS uses one code for "there is one" and for "busy with another update".
         "ResourceInUseException" if message.contains("lready exist") => Class::AlreadyExists,

@@ -1,10 +1,11 @@
 //! EKS: cluster, add-ons, access entries, managed node groups.
 
-use super::{LiveCloud, absent_is_fine, client_token, internal, optional, ready, same_set};
-use crate::world::cloud::{Found, RUN_TAG, Resource, Status};
+use super::{LiveCloud, absent_is_fine, client_token, internal, optional};
+use crate::world::cloud::{Existing, Found, RUN_TAG, Resource, Status, Taint};
 use crate::world::live::aws;
 use crate::world::{Class, Error, Result};
 use aws_sdk_eks::types as eks;
+use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 
 /// Status words of all EKS resources, with what the service says is wrong.
@@ -40,22 +41,21 @@ fn issue(code: Option<&str>, message: Option<&str>, resources: &[String]) -> Str
     text.trim().to_string()
 }
 
-fn run_of(tags: Option<&HashMap<String, String>>) -> Option<String> {
-    tags.and_then(|t| t.get(RUN_TAG).cloned())
-}
-
-fn set(found: &mut Found, key: &str, value: Option<&str>) {
-    if let Some(v) = value {
-        found.attributes.insert(key.into(), v.into());
-    }
-}
-
 /// Kubernetes spelling of a taint effect to the API's.
 fn effect(kubernetes: &str) -> eks::TaintEffect {
     match kubernetes {
         "NoExecute" => eks::TaintEffect::NoExecute,
         "PreferNoSchedule" => eks::TaintEffect::PreferNoSchedule,
         _ => eks::TaintEffect::NoSchedule,
+    }
+}
+
+/// The API's spelling of a taint effect to Kubernetes's.
+fn spelled(effect: Option<&eks::TaintEffect>) -> &'static str {
+    match effect {
+        Some(eks::TaintEffect::NoExecute) => "NoExecute",
+        Some(eks::TaintEffect::PreferNoSchedule) => "PreferNoSchedule",
+        _ => "NoSchedule",
     }
 }
 
@@ -69,18 +69,232 @@ fn policy_arn(principal: &str, policy: &str) -> String {
     format!("arn:{partition}:eks::aws:cluster-access-policy/{policy}")
 }
 
+/// An add-on's settings come back as the text that was sent. Text that is no JSON (people also write YAML) stays a text.
+fn settings(text: Option<&str>) -> Option<Value> {
+    let text = text.map(str::trim).filter(|t| !t.is_empty())?;
+    match serde_json::from_str(text) {
+        Ok(Value::Object(m)) if m.is_empty() => None,
+        Ok(v) => Some(v),
+        Err(_) => Some(Value::String(text.into())),
+    }
+}
+
+fn tags_of(tags: Option<&HashMap<String, String>>) -> BTreeMap<String, String> {
+    tags.into_iter()
+        .flatten()
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect()
+}
+
+fn count(n: Option<i32>) -> u32 {
+    n.and_then(|n| u32::try_from(n).ok()).unwrap_or(0)
+}
+
+fn attributes<'a>(
+    list: impl IntoIterator<Item = (&'a str, Option<&'a str>)>,
+) -> BTreeMap<String, String> {
+    list.into_iter()
+        .filter_map(|(k, v)| Some((k.to_string(), v?.to_string())))
+        .collect()
+}
+
+/// A cluster as DescribeCluster shows it.
+pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
+    let vpc = c.resources_vpc_config();
+    let issues = c
+        .health()
+        .map(|h| h.issues())
+        .unwrap_or_default()
+        .iter()
+        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .collect();
+    Existing {
+        resource: Resource::Cluster {
+            name: c.name().unwrap_or_default().into(),
+            version: c.version().unwrap_or_default().into(),
+            role_arn: c.role_arn().unwrap_or_default().into(),
+            subnets: vpc.map(|v| v.subnet_ids().to_vec()).unwrap_or_default(),
+            service_cidr: c
+                .kubernetes_network_config()
+                .and_then(|n| n.service_ipv4_cidr())
+                .map(Into::into),
+            public_endpoint: vpc.is_some_and(|v| v.endpoint_public_access()),
+            private_endpoint: vpc.is_some_and(|v| v.endpoint_private_access()),
+            endpoint_cidrs: vpc
+                .map(|v| v.public_access_cidrs().to_vec())
+                .unwrap_or_default(),
+        },
+        tags: tags_of(c.tags()),
+        status: status(c.status().map(|s| s.as_str()), issues),
+        extras: vec![],
+        attributes: attributes([
+            (
+                "issuer",
+                c.identity()
+                    .and_then(|i| i.oidc())
+                    .and_then(|o| o.issuer())
+                    .map(|i| i.trim_start_matches("https://")),
+            ),
+            ("endpoint", c.endpoint()),
+            ("caData", c.certificate_authority().and_then(|c| c.data())),
+            (
+                "securityGroup",
+                vpc.and_then(|v| v.cluster_security_group_id()),
+            ),
+            ("version", c.version()),
+            ("arn", c.arn()),
+            ("vpc", vpc.and_then(|v| v.vpc_id())),
+        ]),
+    }
+}
+
+/// An add-on as DescribeAddon shows it.
+pub(super) fn addon_of(a: &eks::Addon) -> Existing {
+    let issues = a
+        .health()
+        .map(|h| h.issues())
+        .unwrap_or_default()
+        .iter()
+        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .collect();
+    Existing {
+        resource: Resource::Addon {
+            cluster: a.cluster_name().unwrap_or_default().into(),
+            name: a.addon_name().unwrap_or_default().into(),
+            version: a.addon_version().map(Into::into),
+            service_account_role: a.service_account_role_arn().map(Into::into),
+            configuration: settings(a.configuration_values()),
+        },
+        tags: tags_of(a.tags()),
+        status: status(a.status().map(|s| s.as_str()), issues),
+        extras: vec![],
+        attributes: attributes([("version", a.addon_version()), ("arn", a.addon_arn())]),
+    }
+}
+
+/// A node group as DescribeNodegroup shows it.
+pub(super) fn node_group_of(g: &eks::Nodegroup) -> Existing {
+    let issues = g
+        .health()
+        .map(|h| h.issues())
+        .unwrap_or_default()
+        .iter()
+        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .collect();
+    let scaling = g.scaling_config();
+    Existing {
+        resource: Resource::NodeGroup {
+            cluster: g.cluster_name().unwrap_or_default().into(),
+            name: g.nodegroup_name().unwrap_or_default().into(),
+            role_arn: g.node_role().unwrap_or_default().into(),
+            subnets: g.subnets().to_vec(),
+            instance_types: g.instance_types().to_vec(),
+            ami_type: g.ami_type().map_or("", |a| a.as_str()).into(),
+            capacity_type: g.capacity_type().map_or("", |c| c.as_str()).into(),
+            min: count(scaling.and_then(|s| s.min_size())),
+            max: count(scaling.and_then(|s| s.max_size())),
+            desired: count(scaling.and_then(|s| s.desired_size())),
+            disk_gib: count(g.disk_size()),
+            labels: tags_of(g.labels()),
+            taints: g
+                .taints()
+                .iter()
+                .map(|t| Taint {
+                    key: t.key().unwrap_or_default().into(),
+                    value: t.value().unwrap_or_default().into(),
+                    effect: spelled(t.effect()).into(),
+                })
+                .collect(),
+            launch_template: g
+                .launch_template()
+                .and_then(|t| t.name().or(t.id()))
+                .map(Into::into),
+            max_unavailable: unavailable(g.update_config()),
+        },
+        tags: tags_of(g.tags()),
+        status: status(g.status().map(|s| s.as_str()), issues),
+        extras: vec![],
+        attributes: attributes([("version", g.version()), ("arn", g.nodegroup_arn())]),
+    }
+}
+
+/// An access entry with its policies. crossfade gives an entry one policy at most, and people the type STANDARD.
+pub(super) fn access_of(
+    entry: &eks::AccessEntry,
+    policies: &[eks::AssociatedAccessPolicy],
+) -> Existing {
+    let short = |p: &eks::AssociatedAccessPolicy| {
+        let arn = p.policy_arn().unwrap_or_default();
+        arn.rsplit('/').next().unwrap_or(arn).to_string()
+    };
+    let mut extras: Vec<String> = policies
+        .iter()
+        .skip(1)
+        .map(|p| format!("access policy {}", short(p)))
+        .collect();
+    if let Some(kind) = entry.r#type().filter(|t| *t != "STANDARD") {
+        extras.push(format!("type {kind}"));
+    }
+    let first = policies.first();
+    Existing {
+        resource: Resource::AccessEntry {
+            cluster: entry.cluster_name().unwrap_or_default().into(),
+            principal: entry.principal_arn().unwrap_or_default().into(),
+            groups: entry.kubernetes_groups().to_vec(),
+            policy: first.map(short),
+            // The whole cluster is the scope without a namespace.
+            namespaces: first
+                .and_then(|p| p.access_scope())
+                .map(|s| s.namespaces().to_vec())
+                .unwrap_or_default(),
+        },
+        tags: tags_of(entry.tags()),
+        status: Status::Ready,
+        extras,
+        attributes: attributes([("arn", entry.access_entry_arn())]),
+    }
+}
+
+/// `1` or `10%`, as a node group has it.
+fn unavailable(config: Option<&eks::NodegroupUpdateConfig>) -> Option<String> {
+    let c = config?;
+    match (c.max_unavailable(), c.max_unavailable_percentage()) {
+        (_, Some(p)) => Some(format!("{p}%")),
+        (Some(n), None) => Some(n.to_string()),
+        (None, None) => None,
+    }
+}
+
+/// How many nodes an update may take away at once; one when nothing is said.
+fn update_config(wanted: Option<&str>, at: &str) -> Result<eks::NodegroupUpdateConfig> {
+    let text = wanted.unwrap_or("1");
+    let (digits, percent) = match text.strip_suffix('%') {
+        Some(d) => (d, true),
+        None => (text, false),
+    };
+    let n: i32 = digits
+        .parse()
+        .ok()
+        .filter(|n| (1..=100).contains(n))
+        .ok_or_else(|| {
+            Error::new(
+                Class::Refused,
+                at,
+                format!("maxUnavailable {text:?} is neither 1 to 100 nor 1% to 100%"),
+            )
+        })?;
+    let config = eks::NodegroupUpdateConfig::builder();
+    Ok(if percent {
+        config.max_unavailable_percentage(n)
+    } else {
+        config.max_unavailable(n)
+    }
+    .build())
+}
+
 impl LiveCloud {
     pub(super) async fn find_cluster(&self, resource: &Resource) -> Result<Option<Found>> {
-        let Resource::Cluster {
-            name,
-            version,
-            role_arn,
-            subnets,
-            service_cidr,
-            public_endpoint,
-            private_endpoint,
-        } = resource
-        else {
+        let Resource::Cluster { name, .. } = resource else {
             return Err(internal("cluster", "not a cluster"));
         };
         let answer = optional(
@@ -92,53 +306,9 @@ impl LiveCloud {
                 .await
                 .map_err(|e| aws::error(&resource.id(), e)),
         )?;
-        let Some(c) = answer.and_then(|a| a.cluster) else {
-            return Ok(None);
-        };
-        let vpc = c.resources_vpc_config();
-        let network = c.kubernetes_network_config();
-        let equal = c.version() == Some(version)
-            && c.role_arn() == Some(role_arn)
-            && vpc.is_some_and(|v| {
-                same_set(v.subnet_ids(), subnets)
-                    && v.endpoint_public_access() == *public_endpoint
-                    && v.endpoint_private_access() == *private_endpoint
-            })
-            && service_cidr
-                .as_deref()
-                .is_none_or(|wanted| network.and_then(|n| n.service_ipv4_cidr()) == Some(wanted));
-        let issues = c
-            .health()
-            .map(|h| h.issues())
-            .unwrap_or_default()
-            .iter()
-            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
-            .collect();
-        let mut found = ready(equal, []);
-        found.status = status(c.status().map(|s| s.as_str()), issues);
-        found.run = run_of(c.tags());
-        set(
-            &mut found,
-            "issuer",
-            c.identity()
-                .and_then(|i| i.oidc())
-                .and_then(|o| o.issuer())
-                .map(|i| i.trim_start_matches("https://")),
-        );
-        set(&mut found, "endpoint", c.endpoint());
-        set(
-            &mut found,
-            "caData",
-            c.certificate_authority().and_then(|c| c.data()),
-        );
-        set(
-            &mut found,
-            "securityGroup",
-            vpc.and_then(|v| v.cluster_security_group_id()),
-        );
-        set(&mut found, "version", c.version());
-        set(&mut found, "arn", c.arn());
-        Ok(Some(found))
+        Ok(answer
+            .and_then(|a| a.cluster)
+            .map(|c| cluster_of(&c).found(resource)))
     }
 
     /// Every default that costs or surprises is said aloud (eks.md 0.3).
@@ -151,6 +321,7 @@ impl LiveCloud {
             service_cidr,
             public_endpoint,
             private_endpoint,
+            endpoint_cidrs,
         } = resource
         else {
             return Err(internal("cluster", "not a cluster"));
@@ -167,6 +338,10 @@ impl LiveCloud {
                     .set_subnet_ids(Some(subnets.clone()))
                     .endpoint_public_access(*public_endpoint)
                     .endpoint_private_access(*private_endpoint)
+                    .set_public_access_cidrs(
+                        (*public_endpoint && !endpoint_cidrs.is_empty())
+                            .then(|| endpoint_cidrs.clone()),
+                    )
                     .build(),
             )
             // Access entries only: no aws-auth ConfigMap that anybody in the cluster could edit, and no hidden
@@ -217,13 +392,7 @@ impl LiveCloud {
     }
 
     pub(super) async fn find_addon(&self, resource: &Resource) -> Result<Option<Found>> {
-        let Resource::Addon {
-            cluster,
-            name,
-            version,
-            service_account_role,
-        } = resource
-        else {
+        let Resource::Addon { cluster, name, .. } = resource else {
             return Err(internal("addon", "not an add-on"));
         };
         let answer = optional(
@@ -236,26 +405,9 @@ impl LiveCloud {
                 .await
                 .map_err(|e| aws::error(&resource.id(), e)),
         )?;
-        let Some(a) = answer.and_then(|a| a.addon) else {
-            return Ok(None);
-        };
-        let equal = version
-            .as_deref()
-            .is_none_or(|v| a.addon_version() == Some(v))
-            && a.service_account_role_arn() == service_account_role.as_deref();
-        let issues = a
-            .health()
-            .map(|h| h.issues())
-            .unwrap_or_default()
-            .iter()
-            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
-            .collect();
-        let mut found = ready(equal, []);
-        found.status = status(a.status().map(|s| s.as_str()), issues);
-        found.run = run_of(a.tags());
-        set(&mut found, "version", a.addon_version());
-        set(&mut found, "arn", a.addon_arn());
-        Ok(Some(found))
+        Ok(answer
+            .and_then(|a| a.addon)
+            .map(|a| addon_of(&a).found(resource)))
     }
 
     pub(super) async fn create_addon(&self, resource: &Resource, run: &str) -> Result<()> {
@@ -264,6 +416,7 @@ impl LiveCloud {
             name,
             version,
             service_account_role,
+            configuration,
         } = resource
         else {
             return Err(internal("addon", "not an add-on"));
@@ -276,6 +429,7 @@ impl LiveCloud {
             .addon_name(name)
             .set_addon_version(version.clone())
             .set_service_account_role_arn(service_account_role.clone())
+            .set_configuration_values(configuration.as_ref().map(Value::to_string))
             .resolve_conflicts(eks::ResolveConflicts::Overwrite)
             .client_request_token(client_token(run, resource))
             .tags(RUN_TAG, run)
@@ -300,59 +454,13 @@ impl LiveCloud {
 
     pub(super) async fn find_access(&self, resource: &Resource) -> Result<Option<Found>> {
         let Resource::AccessEntry {
-            cluster,
-            principal,
-            groups,
-            policy,
+            cluster, principal, ..
         } = resource
         else {
             return Err(internal("access-entry", "not an entry"));
         };
-        let at = resource.id();
-        let client = self.eks().await;
-        let answer = optional(
-            client
-                .describe_access_entry()
-                .cluster_name(cluster)
-                .principal_arn(principal)
-                .send()
-                .await
-                .map_err(|e| aws::error(&at, e)),
-        )?;
-        let Some(entry) = answer.and_then(|a| a.access_entry) else {
-            return Ok(None);
-        };
-        let mut policies = vec![];
-        let mut pages = client
-            .list_associated_access_policies()
-            .cluster_name(cluster)
-            .principal_arn(principal)
-            .into_paginator()
-            .items()
-            .send();
-        while let Some(p) = pages.next().await {
-            let p = match p.map_err(|e| aws::error(&at, e)) {
-                Ok(p) => p,
-                Err(e) if e.class == Class::NotFound => return Ok(None),
-                Err(e) => return Err(e),
-            };
-            let at_cluster = p
-                .access_scope()
-                .and_then(|s| s.r#type())
-                .is_some_and(|t| *t == eks::AccessScopeType::Cluster);
-            policies.push((p.policy_arn().unwrap_or_default().to_string(), at_cluster));
-        }
-        let wanted: Vec<(String, bool)> = policy
-            .iter()
-            .map(|p| (policy_arn(principal, p), true))
-            .collect();
-        let mut found = ready(
-            same_set(entry.kubernetes_groups(), groups) && policies == wanted,
-            [],
-        );
-        found.run = run_of(entry.tags());
-        set(&mut found, "arn", entry.access_entry_arn());
-        Ok(Some(found))
+        let entry = read_access(&self.eks().await, cluster, principal, &resource.id()).await?;
+        Ok(entry.map(|e| e.found(resource)))
     }
 
     /// Two requests: the entry, then its policy. Repeating both is harmless.
@@ -362,6 +470,7 @@ impl LiveCloud {
             principal,
             groups,
             policy,
+            namespaces,
         } = resource
         else {
             return Err(internal("access-entry", "not an entry"));
@@ -399,11 +508,16 @@ impl LiveCloud {
                 .cluster_name(cluster)
                 .principal_arn(principal)
                 .policy_arn(policy_arn(principal, policy))
-                .access_scope(
+                .access_scope(if namespaces.is_empty() {
                     eks::AccessScope::builder()
                         .r#type(eks::AccessScopeType::Cluster)
-                        .build(),
-                )
+                        .build()
+                } else {
+                    eks::AccessScope::builder()
+                        .r#type(eks::AccessScopeType::Namespace)
+                        .set_namespaces(Some(namespaces.clone()))
+                        .build()
+                })
                 .send()
                 .await
                 .map_err(|e| aws::error(&at, e))?;
@@ -424,24 +538,8 @@ impl LiveCloud {
         )
     }
 
-    /// `desired` is not compared: an autoscaler moves it, and that is nobody's disagreement.
     pub(super) async fn find_node_group(&self, resource: &Resource) -> Result<Option<Found>> {
-        let Resource::NodeGroup {
-            cluster,
-            name,
-            role_arn,
-            subnets,
-            instance_types,
-            ami_type,
-            capacity_type,
-            min,
-            max,
-            disk_gib,
-            labels,
-            taints,
-            ..
-        } = resource
-        else {
+        let Resource::NodeGroup { cluster, name, .. } = resource else {
             return Err(internal("node-group", "not a node group"));
         };
         let answer = optional(
@@ -454,49 +552,9 @@ impl LiveCloud {
                 .await
                 .map_err(|e| aws::error(&resource.id(), e)),
         )?;
-        let Some(g) = answer.and_then(|a| a.nodegroup) else {
-            return Ok(None);
-        };
-        let live_taints = g.taints().iter().map(|t| {
-            format!(
-                "{}={}:{}",
-                t.key().unwrap_or_default(),
-                t.value().unwrap_or_default(),
-                t.effect().map_or("", |e| e.as_str())
-            )
-        });
-        let wanted_taints = taints
-            .iter()
-            .map(|t| format!("{}={}:{}", t.key, t.value, effect(&t.effect).as_str()));
-        let live_labels: BTreeMap<String, String> = g
-            .labels()
-            .map(|l| l.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
-            .unwrap_or_default();
-        let scaling = g.scaling_config();
-        let equal = g.node_role() == Some(role_arn)
-            && same_set(g.subnets(), subnets)
-            && same_set(g.instance_types(), instance_types)
-            && g.ami_type().is_some_and(|a| a.as_str() == ami_type)
-            && g.capacity_type()
-                .is_some_and(|c| c.as_str() == capacity_type)
-            && scaling.and_then(|s| s.min_size()) == i32::try_from(*min).ok()
-            && scaling.and_then(|s| s.max_size()) == i32::try_from(*max).ok()
-            && g.disk_size() == i32::try_from(*disk_gib).ok()
-            && live_labels == *labels
-            && same_set(live_taints, wanted_taints);
-        let issues = g
-            .health()
-            .map(|h| h.issues())
-            .unwrap_or_default()
-            .iter()
-            .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
-            .collect();
-        let mut found = ready(equal, []);
-        found.status = status(g.status().map(|s| s.as_str()), issues);
-        found.run = run_of(g.tags());
-        set(&mut found, "arn", g.nodegroup_arn());
-        set(&mut found, "version", g.version());
-        Ok(Some(found))
+        Ok(answer
+            .and_then(|a| a.nodegroup)
+            .map(|g| node_group_of(&g).found(resource)))
     }
 
     pub(super) async fn create_node_group(&self, resource: &Resource, run: &str) -> Result<()> {
@@ -514,6 +572,8 @@ impl LiveCloud {
             disk_gib,
             labels,
             taints,
+            launch_template,
+            max_unavailable,
         } = resource
         else {
             return Err(internal("node-group", "not a node group"));
@@ -543,7 +603,16 @@ impl LiveCloud {
             .set_instance_types(Some(instance_types.clone()))
             .ami_type(eks::AmiTypes::from(ami_type.as_str()))
             .capacity_type(eks::CapacityTypes::from(capacity_type.as_str()))
-            .disk_size(size(*disk_gib)?)
+            // With a launch template EKS refuses a disk size in the request: the template says it (eks.md 1.6).
+            .set_disk_size(match launch_template {
+                Some(_) => None,
+                None => Some(size(*disk_gib)?),
+            })
+            .set_launch_template(launch_template.as_ref().map(|name| {
+                eks::LaunchTemplateSpecification::builder()
+                    .name(name)
+                    .build()
+            }))
             .scaling_config(
                 eks::NodegroupScalingConfig::builder()
                     .min_size(size(*min)?)
@@ -551,11 +620,7 @@ impl LiveCloud {
                     .desired_size(size(*desired)?)
                     .build(),
             )
-            .update_config(
-                eks::NodegroupUpdateConfig::builder()
-                    .max_unavailable(1)
-                    .build(),
-            )
+            .update_config(update_config(max_unavailable.as_deref(), &at)?)
             .set_labels(Some(labels.clone().into_iter().collect()))
             .set_taints((!taints.is_empty()).then_some(taints))
             .client_request_token(client_token(run, resource))
@@ -578,6 +643,43 @@ impl LiveCloud {
                 .map_err(|e| aws::error(&format!("node-group/{cluster}/{name}"), e)),
         )
     }
+}
+
+/// An access entry with its policies; `None` when there is none.
+pub(super) async fn read_access(
+    client: &aws_sdk_eks::Client,
+    cluster: &str,
+    principal: &str,
+    at: &str,
+) -> Result<Option<Existing>> {
+    let answer = optional(
+        client
+            .describe_access_entry()
+            .cluster_name(cluster)
+            .principal_arn(principal)
+            .send()
+            .await
+            .map_err(|e| aws::error(at, e)),
+    )?;
+    let Some(entry) = answer.and_then(|a| a.access_entry) else {
+        return Ok(None);
+    };
+    let mut policies = vec![];
+    let mut pages = client
+        .list_associated_access_policies()
+        .cluster_name(cluster)
+        .principal_arn(principal)
+        .into_paginator()
+        .items()
+        .send();
+    while let Some(p) = pages.next().await {
+        match p.map_err(|e| aws::error(at, e)) {
+            Ok(p) => policies.push(p),
+            Err(e) if e.class == Class::NotFound => return Ok(None),
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(Some(access_of(&entry, &policies)))
 }
 
 /// "No cluster found" on a create inside a cluster means "not yet".

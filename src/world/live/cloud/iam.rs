@@ -95,6 +95,8 @@ impl LiveCloud {
             trust: wanted,
             managed_policies,
             inline_policies,
+            boundary,
+            path,
         } = resource
         else {
             return Err(super::internal("role", "not a role"));
@@ -113,7 +115,12 @@ impl LiveCloud {
             && inline.len() == inline_policies.len()
             && inline_policies
                 .iter()
-                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)));
+                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)))
+            && role
+                .permissions_boundary()
+                .and_then(|b| b.permissions_boundary_arn())
+                == boundary.as_deref()
+            && role.path() == path.as_deref().unwrap_or("/");
         let mut found = ready(equal, [("arn", role.arn().to_string())]);
         found.run = role
             .tags()
@@ -129,6 +136,8 @@ impl LiveCloud {
             trust: wanted,
             managed_policies,
             inline_policies,
+            boundary,
+            path,
         } = resource
         else {
             return Err(super::internal("role", "not a role"));
@@ -140,6 +149,8 @@ impl LiveCloud {
             .role_name(name)
             .assume_role_policy_document(wanted.to_string())
             .description("made by crossfade")
+            .set_permissions_boundary(boundary.clone())
+            .set_path(path.clone())
             .tags(tag(run)?)
             .send()
             .await

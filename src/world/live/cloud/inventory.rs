@@ -1,19 +1,20 @@
 //! One read-only sweep over the account.
 
-use super::{LiveCloud, iam::document, tag_map};
+use super::{LiveCloud, eks, iam::document, optional, tag_map};
 use crate::world::cloud::{
-    Cloud, EksCluster, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
+    Cloud, EksCluster, Existing, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
 };
 use crate::world::live::aws;
 use crate::world::{Class, Result};
 use aws_sdk_ec2::types as ec2;
 use aws_sdk_iam::types::EntityType;
+use std::collections::BTreeMap;
 
-fn filter(name: &str, value: &str) -> ec2::Filter {
+pub(super) fn filter(name: &str, value: &str) -> ec2::Filter {
     ec2::Filter::builder().name(name).values(value).build()
 }
 
-fn tags(list: &[ec2::Tag]) -> std::collections::BTreeMap<String, String> {
+pub(super) fn tags(list: &[ec2::Tag]) -> BTreeMap<String, String> {
     tag_map(list.iter().map(|t| (t.key(), t.value())))
 }
 
@@ -57,16 +58,22 @@ impl LiveCloud {
             security_groups = read_groups(&ec2_client, id).await?;
         }
         let iam_client = aws_sdk_iam::Client::new(&config);
-        Ok(Inventory {
+        let iam = read_iam(&iam_client).await?;
+        let mut inventory = Inventory {
             identity,
             vpc,
             subnets,
             security_groups,
-            roles: read_roles(&iam_client).await?,
+            roles: iam.roles,
+            policies: Some(iam.policies),
+            instance_profiles: Some(iam.instance_profiles),
             oidc_providers: read_providers(&iam_client).await?,
-            clusters: read_clusters(&aws_sdk_eks::Client::new(&config)).await?,
+            clusters: read_clusters(&aws_sdk_eks::Client::new(&config), vpc_id.as_deref()).await?,
+            launch_templates: super::template::read_all(&ec2_client).await?,
             ..Inventory::default()
-        })
+        };
+        super::capacity::read(&ec2_client, vpc_id.as_deref(), kops_cluster, &mut inventory).await;
+        Ok(inventory)
     }
 }
 
@@ -174,17 +181,44 @@ async fn read_groups(client: &aws_sdk_ec2::Client, vpc: &str) -> Result<Vec<Secu
     Ok(out)
 }
 
-/// GetAccountAuthorizationDetails: everything about all roles in one paged call instead of four a role.
-async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
-    let mut out = vec![];
+/// What one sweep over IAM tells.
+#[derive(Default)]
+struct Iam {
+    roles: Vec<Role>,
+    /// Default version's document by ARN.
+    policies: BTreeMap<String, serde_json::Value>,
+    /// Role name by instance profile ARN.
+    instance_profiles: BTreeMap<String, String>,
+}
+
+/// GetAccountAuthorizationDetails: everything about all roles, their instance profiles and the customer's own policies in one paged call
+/// instead of four a role.
+async fn read_iam(client: &aws_sdk_iam::Client) -> Result<Iam> {
+    let mut out = Iam::default();
     let mut pages = client
         .get_account_authorization_details()
         .filter(EntityType::Role)
+        .filter(EntityType::LocalManagedPolicy)
         .into_paginator()
         .send();
     while let Some(page) = pages.next().await {
         let page = page.map_err(|e| aws::error("roles", e))?;
+        for p in page.policies() {
+            let default = p
+                .policy_version_list()
+                .iter()
+                .find(|v| v.is_default_version());
+            if let (Some(arn), Some(doc)) = (p.arn(), default.and_then(|v| v.document())) {
+                out.policies.insert(arn.into(), document(doc));
+            }
+        }
         for r in page.role_detail_list() {
+            for profile in r.instance_profile_list() {
+                out.instance_profiles.insert(
+                    profile.arn().into(),
+                    r.role_name().unwrap_or_default().into(),
+                );
+            }
             if r.path()
                 .unwrap_or_default()
                 .starts_with("/aws-service-role/")
@@ -197,7 +231,7 @@ async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
                 .filter_map(|p| p.policy_arn().map(Into::into))
                 .collect();
             managed.sort();
-            out.push(Role {
+            out.roles.push(Role {
                 name: r.role_name().unwrap_or_default().into(),
                 arn: r.arn().unwrap_or_default().into(),
                 trust: document(r.assume_role_policy_document().unwrap_or_default()),
@@ -212,11 +246,15 @@ async fn read_roles(client: &aws_sdk_iam::Client) -> Result<Vec<Role>> {
                         )
                     })
                     .collect(),
+                boundary: r
+                    .permissions_boundary()
+                    .and_then(|b| b.permissions_boundary_arn())
+                    .map(Into::into),
                 tags: tag_map(r.tags().iter().map(|t| (Some(t.key()), Some(t.value())))),
             });
         }
     }
-    out.sort_by(|a, b| a.name.cmp(&b.name));
+    out.roles.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(out)
 }
 
@@ -239,7 +277,9 @@ async fn read_providers(client: &aws_sdk_iam::Client) -> Result<Vec<String>> {
     Ok(out)
 }
 
-async fn read_clusters(client: &aws_sdk_eks::Client) -> Result<Vec<EksCluster>> {
+/// Clusters of `vpc` in full, others by name: green stands where blue does, and a describe for each part of each cluster of a
+/// large account would take minutes.
+async fn read_clusters(client: &aws_sdk_eks::Client, vpc: Option<&str>) -> Result<Vec<EksCluster>> {
     let mut names = vec![];
     let mut pages = client.list_clusters().into_paginator().items().send();
     while let Some(n) = pages.next().await {
@@ -248,7 +288,7 @@ async fn read_clusters(client: &aws_sdk_eks::Client) -> Result<Vec<EksCluster>> 
     names.sort();
     let mut out = vec![];
     for name in names {
-        match read_cluster(client, &name).await {
+        match read_cluster(client, &name, vpc).await {
             Ok(c) => out.push(c),
             // Deleted while we looked.
             Err(e) if e.class == Class::NotFound => {}
@@ -258,7 +298,11 @@ async fn read_clusters(client: &aws_sdk_eks::Client) -> Result<Vec<EksCluster>> 
     Ok(out)
 }
 
-async fn read_cluster(client: &aws_sdk_eks::Client, name: &str) -> Result<EksCluster> {
+async fn read_cluster(
+    client: &aws_sdk_eks::Client,
+    name: &str,
+    vpc: Option<&str>,
+) -> Result<EksCluster> {
     let at = format!("cluster/{name}");
     let described = client
         .describe_cluster()
@@ -305,7 +349,18 @@ async fn read_cluster(client: &aws_sdk_eks::Client, name: &str) -> Result<EksClu
     node_groups.sort();
     addons.sort();
     access_entries.sort();
+    let mut parts = None;
+    if let Some(c) = cluster
+        && vpc.is_some()
+        && c.resources_vpc_config().and_then(|v| v.vpc_id()) == vpc
+    {
+        let mut list = vec![eks::cluster_of(c)];
+        list.extend(read_parts(client, name, &node_groups, &addons, &access_entries).await?);
+        list.sort_by_key(|e| e.resource.id());
+        parts = Some(list);
+    }
     Ok(EksCluster {
+        parts,
         name: name.into(),
         version: cluster.and_then(|c| c.version()).unwrap_or_default().into(),
         node_groups,
@@ -316,6 +371,54 @@ async fn read_cluster(client: &aws_sdk_eks::Client, name: &str) -> Result<EksClu
             .map(|t| t.iter().map(|(k, v)| (k.clone(), v.clone())).collect())
             .unwrap_or_default(),
     })
+}
+
+/// Node groups, add-ons and access entries of people. What was deleted while we looked is left out.
+async fn read_parts(
+    client: &aws_sdk_eks::Client,
+    cluster: &str,
+    node_groups: &[String],
+    addons: &[String],
+    principals: &[String],
+) -> Result<Vec<Existing>> {
+    let mut out = vec![];
+    for name in node_groups {
+        let at = format!("node-group/{cluster}/{name}");
+        let answer = optional(
+            client
+                .describe_nodegroup()
+                .cluster_name(cluster)
+                .nodegroup_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&at, e)),
+        )?;
+        out.extend(
+            answer
+                .and_then(|a| a.nodegroup)
+                .map(|g| eks::node_group_of(&g)),
+        );
+    }
+    for name in addons {
+        let at = format!("addon/{cluster}/{name}");
+        let answer = optional(
+            client
+                .describe_addon()
+                .cluster_name(cluster)
+                .addon_name(name)
+                .send()
+                .await
+                .map_err(|e| aws::error(&at, e)),
+        )?;
+        out.extend(answer.and_then(|a| a.addon).map(|a| eks::addon_of(&a)));
+    }
+    for principal in principals {
+        let at = format!("access-entry/{cluster}/{principal}");
+        let entry = eks::read_access(client, cluster, principal, &at).await?;
+        // Entries of nodes come and go with their node group.
+        out.extend(entry.filter(|e| !e.extras.iter().any(|x| x.starts_with("type "))));
+    }
+    Ok(out)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! EKS, IAM, EC2 and STS through their APIs: one file per service, one function per thing that can be made.
 
+mod capacity;
 mod ec2;
 mod eks;
 mod iam;
 mod inventory;
+mod template;
 mod trust;
 
 use super::aws::{self, AwsBase};
@@ -45,6 +47,7 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
         status: Status::Ready,
         run: None,
         equal,
+        differences: vec![],
         attributes: attributes
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))
@@ -116,6 +119,7 @@ impl Cloud for LiveCloud {
             Resource::Addon { .. } => self.find_addon(resource).await,
             Resource::AccessEntry { .. } => self.find_access(resource).await,
             Resource::NodeGroup { .. } => self.find_node_group(resource).await,
+            Resource::LaunchTemplate { .. } => self.find_template(resource).await,
             Resource::SecurityGroupRule { .. } => self.find_rule(resource).await,
             Resource::Tag { .. } => self.find_tag(resource).await,
         }
@@ -130,6 +134,7 @@ impl Cloud for LiveCloud {
             Resource::Addon { .. } => self.create_addon(resource, run).await,
             Resource::AccessEntry { .. } => self.create_access(resource, run).await,
             Resource::NodeGroup { .. } => self.create_node_group(resource, run).await,
+            Resource::LaunchTemplate { .. } => self.create_template(resource, run).await,
             Resource::SecurityGroupRule { .. } => self.create_rule(resource, run).await,
             Resource::Tag { .. } => self.create_tag(resource).await,
         }
@@ -148,6 +153,7 @@ impl Cloud for LiveCloud {
             Resource::NodeGroup { cluster, name, .. } => {
                 self.delete_node_group(cluster, name).await
             }
+            Resource::LaunchTemplate { name, .. } => self.delete_template(name).await,
             Resource::SecurityGroupRule { .. } => self.delete_rule(resource).await,
             Resource::Tag { .. } => self.delete_tag(resource).await,
         }

@@ -1,42 +1,12 @@
 //! Creating and deleting: what AWS would refuse is refused, repeats of the same run are fine.
 
 use super::{ADDON, CLUSTER, NODE_GROUP, NODES, State, Thing, timed};
-use crate::world::cloud::{Found, IngressRule, Resource, SecurityGroup, Status, Subnet};
+use crate::world::cloud::{
+    EksCluster, Existing, Found, IngressRule, Resource, SecurityGroup, Status, Subnet,
+};
 use crate::world::{Class, Error, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-
-/// Whether what is there is what was asked for. Order of lists does not count where AWS does not keep it; an absent
-/// choice of ours (add-on version, service CIDR) leaves the choice to AWS.
-pub(super) fn equal(have: &Resource, want: &Resource) -> bool {
-    let plain = |r: &Resource| {
-        let mut v = serde_json::to_value(r).unwrap_or_default();
-        for list in [
-            "subnets",
-            "instanceTypes",
-            "managedPolicies",
-            "clientIds",
-            "groups",
-            "taints",
-        ] {
-            if let Some(a) = v.get_mut(list).and_then(Value::as_array_mut) {
-                a.sort_by_key(|x| x.to_string());
-            }
-        }
-        v
-    };
-    let (mut a, mut b) = (plain(have), plain(want));
-    for choice in ["version", "serviceCidr", "serviceAccountRole"] {
-        if b.get(choice).is_none_or(Value::is_null) {
-            for v in [&mut a, &mut b] {
-                if let Some(m) = v.as_object_mut() {
-                    m.remove(choice);
-                }
-            }
-        }
-    }
-    a == b
-}
 
 /// A trust policy's statements; IAM takes one object for a list of one.
 fn statements(trust: &Value) -> Vec<Value> {
@@ -52,6 +22,7 @@ fn found(equal: bool, attributes: BTreeMap<String, String>, run: Option<String>)
         status: Status::Ready,
         run,
         equal,
+        differences: vec![],
         attributes,
     }
 }
@@ -174,6 +145,8 @@ impl State {
                 trust,
                 managed_policies,
                 inline_policies,
+                boundary,
+                ..
             } => {
                 let r = inv.roles.iter().find(|r| r.name == *name)?;
                 let mut have = r.managed_policies.clone();
@@ -183,7 +156,8 @@ impl State {
                 Some(found(
                     crate::object::canonical(&r.trust) == crate::object::canonical(trust)
                         && have == want
-                        && r.inline_policies == *inline_policies,
+                        && r.inline_policies == *inline_policies
+                        && r.boundary == *boundary,
                     BTreeMap::from([("arn".into(), r.arn.clone())]),
                     r.tags.get(crate::world::cloud::RUN_TAG).cloned(),
                 ))
@@ -197,34 +171,45 @@ impl State {
             }
             Resource::Cluster { name, version, .. } => {
                 let c = inv.clusters.iter().find(|c| c.name == *name)?;
-                let attributes = BTreeMap::from([
+                let mut f = match self.part(c, resource) {
+                    Some(part) => part.found(resource),
+                    None => found(
+                        c.version == *version,
+                        BTreeMap::new(),
+                        c.tags.get(crate::world::cloud::RUN_TAG).cloned(),
+                    ),
+                };
+                f.attributes.extend([
                     ("issuer".into(), self.cloud.issuer(name)),
                     ("endpoint".into(), format!("https://{name}.eks.invalid")),
                     ("caData".into(), self.green.identity.ca_sha256.clone()),
                     ("securityGroup".into(), self.cloud.cluster_group(name)),
                 ]);
-                Some(found(
-                    c.version == *version,
-                    attributes,
-                    c.tags.get(crate::world::cloud::RUN_TAG).cloned(),
-                ))
+                Some(f)
             }
             Resource::NodeGroup { cluster, name, .. } => {
-                self.listed(cluster, |c| c.node_groups.contains(name))
+                self.listed(cluster, resource, |c| c.node_groups.contains(name))
             }
             Resource::Addon { cluster, name, .. } => {
-                self.listed(cluster, |c| c.addons.contains(name))
+                self.listed(cluster, resource, |c| c.addons.contains(name))
             }
             Resource::AccessEntry {
                 cluster, principal, ..
-            } => self.listed(cluster, |c| c.access_entries.contains(principal)),
+            } => self.listed(cluster, resource, |c| c.access_entries.contains(principal)),
+            Resource::LaunchTemplate { .. } => inv
+                .launch_templates
+                .iter()
+                .flatten()
+                .find(|t| t.resource.id() == resource.id())
+                .map(|t| t.clone().found(resource)),
         }
     }
 
     fn listed(
         &self,
         cluster: &str,
-        has: impl Fn(&crate::world::cloud::EksCluster) -> bool,
+        resource: &Resource,
+        has: impl Fn(&EksCluster) -> bool,
     ) -> Option<Found> {
         let c = self
             .cloud
@@ -232,8 +217,22 @@ impl State {
             .clusters
             .iter()
             .find(|c| c.name == cluster)?;
+        if let Some(part) = self.part(c, resource) {
+            return Some(part.found(resource));
+        }
         // Made before us; the snapshot has only its name, so nobody can say whether it is as we want it.
         has(c).then(|| found(false, BTreeMap::new(), None))
+    }
+
+    /// What the snapshot says of a part of a cluster that was there before.
+    fn part(&self, cluster: &EksCluster, resource: &Resource) -> Option<Existing> {
+        let id = resource.id();
+        cluster
+            .parts
+            .iter()
+            .flatten()
+            .find(|p| p.resource.id() == id)
+            .cloned()
     }
 
     fn active_cluster(&self, name: &str, at: &str) -> Result<()> {
@@ -255,6 +254,41 @@ impl State {
             }
             Some(_) => Ok(()),
         }
+    }
+
+    /// A node group's template exists and lets the nodes reach the control plane (eks.md 1.6, trap 2).
+    fn usable_template(&self, name: &str, cluster: &str, at: &str) -> Result<()> {
+        let id = format!("launch-template/{name}");
+        let made = self.cloud.things.get(&id).map(|t| &t.resource);
+        let before = self
+            .cloud
+            .inventory
+            .launch_templates
+            .iter()
+            .flatten()
+            .map(|t| &t.resource)
+            .find(|r| r.id() == id);
+        let Some(Resource::LaunchTemplate {
+            security_groups, ..
+        }) = made.or(before)
+        else {
+            return Err(Error::new(
+                Class::Refused,
+                at,
+                format!("InvalidRequestException: the launch template {name} does not exist"),
+            ));
+        };
+        let own = self.cloud.cluster_group(cluster);
+        if !security_groups.is_empty() && !security_groups.contains(&own) {
+            return Err(Error::new(
+                Class::Refused,
+                at,
+                format!(
+                    "NodeCreationFailure: the launch template {name} names security groups without the cluster's own {own}: no node would join"
+                ),
+            ));
+        }
+        Ok(())
     }
 
     /// One create request.
@@ -418,9 +452,13 @@ impl State {
                 max,
                 desired,
                 instance_types,
+                launch_template,
                 ..
             } => {
                 self.active_cluster(cluster, &at)?;
+                if let Some(template) = launch_template {
+                    self.usable_template(template, cluster, &at)?;
+                }
                 if name.len() > 63 || !self.cloud.role_exists(role_arn) {
                     return refuse(format!(
                         "InvalidParameterException: role {role_arn} does not exist, or the name is too long"
@@ -438,6 +476,45 @@ impl State {
                     );
                 }
                 later = vec![NODES, NODE_GROUP.0];
+            }
+            Resource::LaunchTemplate {
+                name,
+                security_groups,
+                user_data,
+                tags,
+                hop_limit,
+                http_tokens,
+                ..
+            } => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "()./_-".contains(c);
+                if !(3..=128).contains(&name.len()) || !name.chars().all(plain) {
+                    return refuse(format!(
+                        "InvalidLaunchTemplateName.MalformedException: {name:?} must have 3 to 128 letters, digits or any of ()./_-"
+                    ));
+                }
+                if user_data.as_ref().is_some_and(|t| t.len() > 16 * 1024) {
+                    return refuse("InvalidUserData.Malformed: user data has at most 16 KB".into());
+                }
+                if !(1..=64).contains(hop_limit)
+                    || !matches!(http_tokens.as_str(), "required" | "optional")
+                {
+                    return refuse(format!(
+                        "InvalidParameterValue: metadata options {http_tokens}, {hop_limit} hops"
+                    ));
+                }
+                if let Some(key) = tags.keys().find(|k| k.to_lowercase().starts_with("aws:")) {
+                    return refuse(format!("InvalidParameterValue: the tag {key} is reserved"));
+                }
+                if let Some(group) = security_groups.iter().find(|g| {
+                    !self
+                        .cloud
+                        .inventory
+                        .security_groups
+                        .iter()
+                        .any(|x| x.id == **g)
+                }) {
+                    return refuse(format!("InvalidGroup.NotFound: {group} does not exist"));
+                }
             }
             Resource::SecurityGroupRule {
                 group,
@@ -640,6 +717,19 @@ impl State {
                 later = vec![CLUSTER.1];
             }
             Resource::NodeGroup { .. } => later = vec![NODE_GROUP.1],
+            Resource::LaunchTemplate { name, .. } => {
+                // EC2 allows it; the node group would then be DEGRADED (Ec2LaunchTemplateNotFound). A planner's mistake: say so.
+                let used = self.cloud.things.values().any(|t| {
+                    matches!(&t.resource, Resource::NodeGroup { launch_template: Some(l), .. } if l == name)
+                });
+                if used {
+                    return Err(Error::new(
+                        Class::Refused,
+                        &at,
+                        "a node group still uses it",
+                    ));
+                }
+            }
             Resource::Addon { .. } => later = vec![ADDON.1],
             Resource::Role { name, .. } => {
                 let arn = self.cloud.role_arn(name);

@@ -8,7 +8,10 @@ use super::{Options, Twin, kinds};
 use crate::object::{Side, sha256_hex};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
-use crate::world::cloud::{Cloud, CloudIdentity, EksCluster, Found, Inventory, Resource, Status};
+use crate::world::cloud::{
+    Cloud, CloudIdentity, EksCluster, Existing, Found, Inventory, RUN_TAG, Resource, Status,
+    compare,
+};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -31,6 +34,23 @@ pub(super) struct Thing {
     pub run: Option<String>,
     pub made: Duration,
     pub deleted: Option<Duration>,
+}
+
+impl Thing {
+    /// In the words of an inventory.
+    fn existing(&self, status: Status) -> Existing {
+        Existing {
+            resource: self.resource.clone(),
+            tags: self
+                .run
+                .iter()
+                .map(|r| (RUN_TAG.to_owned(), r.clone()))
+                .collect(),
+            status,
+            extras: vec![],
+            attributes: BTreeMap::new(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -335,7 +355,13 @@ impl State {
         let networked = self
             .cloud
             .things
-            .contains_key(&format!("addon/{cluster}/vpc-cni"));
+            .contains_key(&format!("addon/{cluster}/vpc-cni"))
+            || self
+                .cloud
+                .inventory
+                .clusters
+                .iter()
+                .any(|c| c.name == *cluster && c.addons.iter().any(|a| a == "vpc-cni"));
         let stamp = self.stamp();
         for n in 0..*desired {
             let host = format!(
@@ -387,6 +413,11 @@ impl State {
             return Some(found);
         }
         let thing = self.cloud.things.get(&resource.id())?;
+        Some(self.existing(thing).found(resource))
+    }
+
+    /// A thing that was made here, in the words of an inventory.
+    fn existing(&self, thing: &Thing) -> Existing {
         let mut attributes = BTreeMap::new();
         match &thing.resource {
             Resource::Cluster { name, .. }
@@ -402,12 +433,9 @@ impl State {
             }
             _ => {}
         }
-        Some(Found {
-            status: self.status_of(thing),
-            run: thing.run.clone(),
-            equal: make::equal(&thing.resource, resource),
-            attributes,
-        })
+        let mut existing = thing.existing(self.status_of(thing));
+        existing.attributes = attributes;
+        existing
     }
 }
 
@@ -451,16 +479,19 @@ impl Cloud for Twin {
                         trust,
                         managed_policies,
                         inline_policies,
+                        boundary,
+                        ..
                     } => all.roles.push(crate::world::cloud::Role {
                         name: name.clone(),
                         arn: s.cloud.role_arn(name),
                         trust: trust.clone(),
                         managed_policies: managed_policies.clone(),
                         inline_policies: inline_policies.clone(),
+                        boundary: boundary.clone(),
                         tags: thing
                             .run
                             .iter()
-                            .map(|r| (crate::world::cloud::RUN_TAG.to_owned(), r.clone()))
+                            .map(|r| (RUN_TAG.to_owned(), r.clone()))
                             .collect(),
                     }),
                     Resource::OidcProvider { issuer, .. } => {
@@ -495,15 +526,54 @@ impl Cloud for Twin {
                             node_groups: under("node-group"),
                             addons: under("addon"),
                             access_entries,
+                            parts: Some(s.parts_of(name)),
                             tags: thing
                                 .run
                                 .iter()
-                                .map(|r| (crate::world::cloud::RUN_TAG.to_owned(), r.clone()))
+                                .map(|r| (RUN_TAG.to_owned(), r.clone()))
                                 .collect(),
                         });
                     }
+                    Resource::LaunchTemplate { .. } => {
+                        let mut t = thing.existing(Status::Ready);
+                        if let Resource::LaunchTemplate {
+                            user_data: Some(text),
+                            ..
+                        } = &mut t.resource
+                        {
+                            *text = compare::hashed(text);
+                        }
+                        all.launch_templates.get_or_insert_default().push(t);
+                    }
                     _ => {}
                 }
+            }
+            // What was made inside a cluster that stood before.
+            for c in &mut all.clusters {
+                if s.cloud.things.contains_key(&format!("cluster/{}", c.name)) {
+                    continue;
+                }
+                let made = s.parts_of(&c.name);
+                for part in &made {
+                    match &part.resource {
+                        Resource::NodeGroup { name, .. } => c.node_groups.push(name.clone()),
+                        Resource::Addon { name, .. } => c.addons.push(name.clone()),
+                        Resource::AccessEntry { principal, .. } => {
+                            c.access_entries.push(principal.clone());
+                        }
+                        _ => {}
+                    }
+                }
+                for list in [&mut c.node_groups, &mut c.addons, &mut c.access_entries] {
+                    list.sort();
+                }
+                if let Some(parts) = &mut c.parts {
+                    parts.extend(made);
+                    parts.sort_by_key(|p| p.resource.id());
+                }
+            }
+            for list in all.launch_templates.iter_mut() {
+                list.sort_by_key(|t| t.resource.id());
             }
             all.roles.sort_by(|a, b| a.name.cmp(&b.name));
             all.oidc_providers.sort();
@@ -515,6 +585,18 @@ impl Cloud for Twin {
 }
 
 impl State {
+    /// A cluster that was made here, and what is in it.
+    fn parts_of(&self, cluster: &str) -> Vec<Existing> {
+        let own = format!("cluster/{cluster}");
+        let inside = ["node-group", "addon", "access-entry"].map(|k| format!("{k}/{cluster}/"));
+        self.cloud
+            .things
+            .iter()
+            .filter(|(id, _)| **id == own || inside.iter().any(|p| id.starts_with(p)))
+            .map(|(_, t)| self.existing(t))
+            .collect()
+    }
+
     fn cloud_later(&mut self, seconds: &[u64]) {
         for s in seconds {
             let after = self.secs(*s);

@@ -175,6 +175,7 @@ pub fn snapshot_with(edns: Value) -> Snapshot {
         trust: json!({"Version":"2012-10-17","Statement":[{"Effect":"Allow","Principal":{"Service":"ec2.amazonaws.com"},"Action":"sts:AssumeRole"}]}),
         managed_policies: vec![],
         inline_policies: BTreeMap::new(),
+        boundary: None,
         tags: tags.clone(),
     };
     Snapshot {
@@ -285,6 +286,7 @@ pub fn cluster() -> Resource {
         service_cidr: None,
         public_endpoint: true,
         private_endpoint: true,
+        endpoint_cidrs: vec![],
     }
 }
 
@@ -294,6 +296,7 @@ pub fn access() -> Resource {
         principal: CALLER.into(),
         groups: vec![],
         policy: Some("AmazonEKSClusterAdminPolicy".into()),
+        namespaces: vec![],
     }
 }
 
@@ -303,6 +306,7 @@ pub fn addon(name: &str) -> Resource {
         name: name.into(),
         version: None,
         service_account_role: None,
+        configuration: None,
     }
 }
 
@@ -321,6 +325,8 @@ pub fn node_group() -> Resource {
         disk_gib: 64,
         labels: BTreeMap::new(),
         taints: vec![],
+        launch_template: None,
+        max_unavailable: None,
     }
 }
 

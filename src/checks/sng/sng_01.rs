@@ -1,29 +1,24 @@
-//! DAT and SNG: data sets, and what must never run twice.
+//! SNG-01 to SNG-03, SNG-07: what looks as if it must be single but is not declared.
 
-use super::{Input, Report};
+use crate::checks::{Answered, Check, Input, Report};
 use crate::object::{ObjectId, annotation};
+use crate::plan::model::Severity;
 use crate::rewrite::{SINGLETON, template_path};
-use crate::spec::model::DataMode;
 use serde_json::Value;
 
-/// DAT-03, DAT-05.
-pub(super) fn sets_are_declared(i: &Input, r: &mut Report) {
-    for d in &i.spec.data {
-        if d.mode == DataMode::Postgres && d.write_probe.is_none() {
-            r.warning(
-                format!("data/{}", d.name),
-                "no writeProbe: the fence is proven at the database only, not at the front door",
-                "Declare a write through the company's front door.",
-            );
-        }
-    }
-    if i.spec.data.is_empty() && !i.names.is_empty() {
-        r.warning("data", "no data set is declared: stores are taken as shared by both sides, and nothing is copied or fenced", "Declare each store, with mode shared if both sides use it.");
-    }
-}
+pub(super) const CHECK: Check = Check {
+    id: "SNG-01",
+    severity: Severity::Blocker,
+    question: "Active on both, or unrecorded original state?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Suspend one side.",
+    source: "checks.md SNG-01",
+    run,
+};
 
 /// SNG-01 to SNG-03, SNG-07: what looks as if it must be single but is not declared.
-pub(super) fn singletons(i: &Input, r: &mut Report) {
+fn run(i: &Input, r: &mut Report) {
     for s in &i.spec.workloads.singletons {
         let exists = i.verdicts.iter().any(|v| v.object == *s);
         if !exists && !i.snapshot.blue.objects.is_empty() {

@@ -1,72 +1,22 @@
-//! VER: what changes between the versions of both sides.
+//! VER-05: what kops set on the control plane and EKS does not let anybody set.
 
-use super::{Input, Report};
-use crate::rewrite::minor;
+use crate::checks::{Answered, Check, Input, Report};
+use crate::plan::model::Severity;
 use serde_json::Value;
 
-fn blue_minor(i: &Input) -> Option<u32> {
-    i.snapshot
-        .blue
-        .version
-        .as_ref()
-        .map(|v| v.minor)
-        .or_else(|| {
-            let c = i.snapshot.kops.cluster.as_ref()?;
-            let v = c.pointer("/spec/kubernetesVersion")?.as_str()?;
-            minor(&format!(
-                "v{}",
-                v.rsplit('/').next()?.trim_start_matches('v')
-            ))
-        })
-}
-
-/// VER-01.
-pub(super) fn minors_apart(i: &Input, r: &mut Report) {
-    let Some(blue) = blue_minor(i) else {
-        r.not_checked(
-            "blue",
-            "blue's version is not known",
-            "Run discover against blue, or give the kops cluster document.",
-        );
-        return;
-    };
-    let green = i.cx.green_minor;
-    if green > blue + 3 {
-        let mut crossed = vec![];
-        for (m, what) in [
-            (22, "Ingress, CRD and webhook betas end"),
-            (24, "no dockershim, no token Secrets made by themselves"),
-            (25, "no PodSecurityPolicy, cgroup v2"),
-            (27, "EBS by CSI only"),
-            (34, "containerd 2"),
-            (35, "no cgroup v1"),
-            (36, "stricter validation of addresses at creation"),
-        ] {
-            if blue < m && m <= green {
-                crossed.push(format!("1.{m}: {what}"));
-            }
-        }
-        r.warning(
-            "green.version",
-            format!(
-                "{} minor versions apart (1.{blue} to 1.{green}); {}",
-                green - blue,
-                crossed.join("; ")
-            ),
-            "Read each and confirm.",
-        );
-    }
-    if green < blue {
-        r.blocker(
-            "green.version",
-            format!("green (1.{green}) would be older than blue (1.{blue})"),
-            "Choose a version that is not older.",
-        );
-    }
-}
+pub(super) const CHECK: Check = Check {
+    id: "VER-05",
+    severity: Severity::Blocker,
+    question: "Not available on a managed control plane?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Replace X.",
+    source: "checks.md VER-05",
+    run,
+};
 
 /// VER-05: what kops set on the control plane and EKS does not let anybody set.
-pub(super) fn control_plane_settings(i: &Input, r: &mut Report) {
+fn run(i: &Input, r: &mut Report) {
     let Some(c) = &i.snapshot.kops.cluster else {
         r.not_checked(
             "kops",
@@ -159,27 +109,5 @@ pub(super) fn control_plane_settings(i: &Input, r: &mut Report) {
                 r.blocker(object, message, "Replace it before the migration.");
             }
         }
-    }
-}
-
-/// Support of the chosen version (eks.md 1.1; a table only as offline fall-back).
-pub(super) fn support(i: &Input, r: &mut Report) {
-    match i.cx.green_minor {
-        m if m < 32 => r.blocker(
-            "green.version",
-            format!("EKS does not offer 1.{m} any more"),
-            "Choose 1.35 or 1.36.",
-        ),
-        m @ 32..=34 => r.warning(
-            "green.version",
-            format!("1.{m} is in extended support, or will be within weeks"),
-            "Choose 1.35 or 1.36.",
-        ),
-        m if m > 36 => r.blocker(
-            "green.version",
-            format!("EKS does not offer 1.{m} yet"),
-            "Choose 1.35 or 1.36.",
-        ),
-        _ => {}
     }
 }

@@ -1,0 +1,51 @@
+//! ID-02: the account and region of migration.yaml are those of the snapshot.
+
+use crate::checks::{Answered, Check, Input, Report};
+use crate::plan::model::Severity;
+
+pub(super) const CHECK: Check = Check {
+    id: "ID-02",
+    severity: Severity::Blocker,
+    question: "Differs from plan?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Switch identity, re-plan.",
+    source: "checks.md ID-02",
+    run,
+};
+
+/// ID-02.
+fn run(i: &Input, r: &mut Report) {
+    let Some(aws) = &i.snapshot.aws else {
+        r.not_checked(
+            "aws",
+            "the account was not read",
+            "Run discover with AWS credentials.",
+        );
+        return;
+    };
+    if let Some(a) = &i.spec.aws.account
+        && *a != aws.identity.account
+    {
+        r.blocker(
+            "aws.account",
+            format!(
+                "migration.yaml says account {a}, the snapshot was made in {}",
+                aws.identity.account
+            ),
+            "Use the right profile, then discover again.",
+        );
+    }
+    if let Some(region) = &i.spec.aws.region
+        && *region != aws.identity.region
+    {
+        r.blocker(
+            "aws.region",
+            format!(
+                "migration.yaml says region {region}, the snapshot was made in {}",
+                aws.identity.region
+            ),
+            "Use the right region, then discover again.",
+        );
+    }
+}
