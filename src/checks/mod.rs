@@ -7,9 +7,10 @@
 mod cap;
 mod dat;
 mod dns;
+mod iam;
 mod id;
-mod identity;
 pub mod ids;
+pub mod image;
 mod look;
 mod net;
 mod obs;
@@ -21,13 +22,15 @@ mod words;
 
 #[cfg(test)]
 mod samples;
-
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 
 use crate::edns;
 use crate::object::ObjectId;
 use crate::plan::fit;
+use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
@@ -148,21 +151,11 @@ pub struct Input<'a> {
     pub load: &'a fit::Load,
     /// Addresses needed and there.
     pub network: &'a fit::NetworkFit,
+    /// AWS rights of blue, and what becomes of them.
+    pub iam: &'a Iam,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
-
-/// Checks of the first plan, until each has its own file.
-const FOUNDERS: &[Check] = &[Check {
-    id: "IAM-03",
-    severity: Severity::Blocker,
-    question: "Green's issuer/subject missing, or policy size limit reached by listing both?",
-    needs: &[],
-    answered: Answered::Plan,
-    remedy: "Add, keep blue.",
-    source: "checks.md IAM-03",
-    run: identity::roles_exist_and_fit,
-}];
 
 /// A check: one file, one line in its family's list.
 pub struct Check {
@@ -349,8 +342,8 @@ impl Need {
 
 /// The families, one a line: each is a folder with a file for each of its checks.
 const FAMILIES: &[&[Check]] = &[
-    FOUNDERS,
     id::ALL,
+    iam::ALL,
     ver::ALL,
     cap::ALL,
     net::ALL,

@@ -520,6 +520,8 @@ pub fn plan() -> Plan {
             roles: vec![],
             addons: vec![],
             resources: vec![],
+            components: vec![],
+            access: vec![],
         },
         findings: vec![],
         verdicts: vec![],

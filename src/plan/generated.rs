@@ -1,6 +1,7 @@
 //! Objects that only green has, in order of creation.
 
 use super::dns::Names;
+use super::iam::House;
 use crate::edns::Version;
 use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
@@ -37,7 +38,12 @@ pub(super) fn role(spec: &Spec) -> String {
 }
 
 /// The objects.
-pub(super) fn objects(spec: &Spec, snapshot: &Snapshot, names: &Names) -> Vec<Value> {
+pub(super) fn objects(
+    spec: &Spec,
+    snapshot: &Snapshot,
+    names: &Names,
+    house: &House,
+) -> Vec<Value> {
     let mut out = vec![json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
@@ -63,11 +69,7 @@ pub(super) fn objects(spec: &Spec, snapshot: &Snapshot, names: &Names) -> Vec<Va
         .clone()
         .unwrap_or_else(|| "${account}".into());
     let region = spec.aws.region.clone().unwrap_or_default();
-    let arn = format!(
-        "arn:{}:iam::{account}:role/{}",
-        crate::rewrite::partition(&region),
-        role(spec)
-    );
+    let arn = house.arn(&region, &account, &role(spec));
     out.push(json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": EXTERNAL_DNS, "namespace": ns, "labels": labels,

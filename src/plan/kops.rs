@@ -310,6 +310,8 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
             roles: vec![],
             addons: vec![],
             resources: vec![],
+            components: vec![],
+            access: vec![],
         },
         findings,
         groups,

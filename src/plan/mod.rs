@@ -1,5 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
+pub mod access;
+pub mod addons;
 pub mod cost;
 mod defaults;
 pub mod diff;
@@ -9,6 +11,7 @@ mod file;
 pub mod fit;
 mod generated;
 pub mod hazards;
+pub mod iam;
 mod kops;
 pub mod model;
 mod resources;
@@ -52,6 +55,14 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.lowered = names.lowered(spec.dns.low_ttl);
     let instances: BTreeSet<String> = names.instances.iter().map(|(id, _)| id.clone()).collect();
     cx.replace_external_dns(snapshot, &instances);
+    cx.replaced.extend(addons::replaced(snapshot));
+    let mut iam = iam::study(&spec, snapshot, &mut cx, &names);
+    let addons = addons::addons(&spec, snapshot);
+    let access = access::access(&spec, snapshot);
+    cx.known_groups
+        .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
+    iam.problems.extend(addons.problems.iter().cloned());
+    iam.problems.extend(access.problems.iter().cloned());
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);
@@ -60,9 +71,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
-    let generated = generated::objects(&spec, snapshot, &names);
-    let mut target = resources::complete(built.target, &spec, snapshot, &cx, &names);
-    let made = resources::all(&target, &spec, snapshot, &cx, &names);
+    let generated = generated::objects(&spec, snapshot, &names, &iam.house);
+    let mut target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let made = resources::all(&target, &spec, snapshot);
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
@@ -83,6 +94,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         cx: &cx,
         load: &load,
         network: &network,
+        iam: &iam,
         today,
     }));
     let cost = cost::cost(&spec, snapshot, &target);
@@ -93,7 +105,6 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         names: &names,
         verdicts: &verdicts,
         generated: &generated,
-        cx: &cx,
     });
     steps::sort(&mut steps);
     let timeline = timeline::timeline(&steps);

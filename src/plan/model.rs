@@ -172,6 +172,12 @@ pub struct Target {
     /// What is done with each resource that green is made of, in the order of the steps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<TargetResource>,
+    /// Each part of blue's platform, and what green has in its place.
+    #[serde(default)]
+    pub components: Vec<TargetComponent>,
+    /// Who gets in, besides the caller.
+    #[serde(default)]
+    pub access: Vec<TargetAccess>,
 }
 
 /// What is done with a resource of green.
@@ -251,7 +257,7 @@ pub struct TargetNodeGroup {
 }
 
 /// A role.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub struct TargetRole {
     /// Name.
@@ -259,20 +265,87 @@ pub struct TargetRole {
     /// `namespace/name` of the service account that assumes it; none for cluster and node roles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service_account: Option<String>,
+    /// AWS service that assumes it, for cluster and node roles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
     /// Managed policy ARNs and names of inline policies.
     pub policies: Vec<String>,
+    /// Inline policies.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub inline_policies: BTreeMap<String, Value>,
+    /// Permissions boundary.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boundary: Option<String>,
+    /// Path, when it is not `/`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Role of blue that its rights come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// Where each right comes from: green never has one that blue does not have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grants: Vec<Grant>,
     /// `true` when the role exists on blue's side and only gets a trust statement.
     pub existing: bool,
 }
 
-/// An add-on.
+/// The source of one right of a role.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct Grant {
+    /// Policy of the role: a managed one's ARN, or an inline one's name.
+    pub policy: String,
+    /// Index of the statement in it, from 0; `*` for a whole managed policy.
+    pub statement: String,
+    /// Where it stands on blue: `role/NAME POLICY/SID-OR-INDEX`, `role/NAME ARN`, or a place in the kops spec.
+    pub from: String,
+}
+
+/// A part of blue's platform.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct TargetComponent {
+    /// Name.
+    pub name: String,
+    /// Where it was found: fields of the kops spec, workloads.
+    pub found: Vec<String>,
+    /// `add-on NAME`, `chart NAME, by you`, `part of EKS` or `nothing`.
+    pub becomes: String,
+    /// What a person must know, may be empty.
+    pub note: String,
+}
+
+/// Somebody's way into green.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct TargetAccess {
+    /// IAM principal.
+    pub principal: String,
+    /// Kubernetes groups.
+    pub groups: Vec<String>,
+    /// Access policy.
+    pub policy: Option<String>,
+    /// `migration.yaml`, or `blue`: the same people have the same power there.
+    pub from: String,
+}
+
+/// An add-on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub struct TargetAddon {
     /// Name.
     pub name: String,
     /// What of blue it replaces, may be empty.
     pub replaces: String,
+    /// Version; EKS's default for the cluster's version when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<Value>,
+    /// Role of its service account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
 }
 
 /// A DNS name that is handed over.

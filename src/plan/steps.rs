@@ -6,7 +6,6 @@ use super::generated;
 use super::model::{Phase, Promise, ResourceState, StepSpec, Target, Verdict};
 use super::resources;
 use crate::object::ObjectId;
-use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::{DataMode, Spec};
 use crate::world::cloud::Resource;
@@ -84,7 +83,6 @@ pub(super) struct Input<'a> {
     pub names: &'a Names,
     pub verdicts: &'a [Verdict],
     pub generated: &'a [Value],
-    pub cx: &'a Context,
 }
 
 impl Input<'_> {
@@ -224,7 +222,8 @@ fn expected(r: &Resource) -> [u32; 2] {
 }
 
 fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String>) {
-    let all = resources::all(i.target, i.spec, i.snapshot, i.cx, i.names);
+    let all = resources::all(i.target, i.spec, i.snapshot);
+    // Ids are for people too: what is only known once the cluster stands goes by its role in the plan.
     let cluster = i.target.cluster.name.clone();
     let step_id = |r: &str| format!("provision/{}", diff::shown(r, &cluster));
     let mut ids = vec![];

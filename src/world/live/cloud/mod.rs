@@ -3,6 +3,7 @@
 mod capacity;
 mod ec2;
 mod eks;
+mod eks_read;
 mod iam;
 mod inventory;
 mod template;
