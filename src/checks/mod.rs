@@ -20,6 +20,8 @@ mod tls;
 mod ver;
 
 #[cfg(test)]
+mod company;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod testing;
