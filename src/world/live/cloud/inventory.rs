@@ -1,6 +1,6 @@
 //! One read-only sweep over the account.
 
-use super::{LiveCloud, eks, iam::document, optional, tag_map};
+use super::{LiveCloud, eks_read as eks, iam::document, optional, tag_map};
 use crate::world::cloud::{
     Cloud, EksCluster, Existing, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
 };

@@ -2,6 +2,7 @@
 
 mod ec2;
 mod eks;
+mod eks_read;
 mod iam;
 mod inventory;
 mod template;
