@@ -21,6 +21,8 @@ mod ver;
 mod words;
 
 #[cfg(test)]
+mod company;
+#[cfg(test)]
 mod samples;
 #[cfg(test)]
 mod testing;
