@@ -4,9 +4,11 @@
 //! `mod.rs` lists them in `ALL`, [`FAMILIES`] lists the families. A finding names the object whose state is wrong, as it is spelled everywhere,
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
+mod api;
 mod capacity;
 mod dat;
 mod dns;
+mod git;
 mod iam;
 mod id;
 pub mod ids;
@@ -18,6 +20,7 @@ mod sng;
 mod sto;
 mod tls;
 mod ver;
+mod wl;
 
 #[cfg(test)]
 mod samples;
@@ -399,11 +402,15 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
+#[rustfmt::skip]
 const FAMILIES: &[&[Check]] = &[
     FOUNDERS,
     id::ALL,
     iam::ALL,
     ver::ALL,
+    api::ALL,
+    wl::ALL,
+    git::ALL,
     dns::ALL,
     tls::ALL,
     sto::ALL,
