@@ -80,6 +80,7 @@ pub fn eks(name: &str, tags: &[(&str, &str)]) -> EksCluster {
         node_groups: vec![],
         addons: vec![],
         access_entries: vec![],
+        parts: None,
         tags: tags
             .iter()
             .map(|(k, v)| (k.to_string(), v.to_string()))

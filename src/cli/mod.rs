@@ -13,6 +13,7 @@ mod groups;
 mod hazards;
 pub mod init;
 mod migrate;
+mod network;
 mod plan;
 mod printer;
 mod progress;

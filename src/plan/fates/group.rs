@@ -1,5 +1,5 @@
 //! The InstanceGroup document (kops.md 3): workers become managed node groups. The room of the node groups answers for what each
-//! group needs; the sentences here say where a field goes.
+//! group needs and raises the findings; the sentences here say where a field goes.
 
 use super::Fate;
 use super::components::{node_config, node_dead, node_owned};

@@ -51,6 +51,7 @@ pub(super) struct Found {
     pub kubeconfig: Vec<Doc>,
     pub api_lists: Vec<Doc>,
     pub aws: Vec<Doc>,
+    pub terraform: Vec<Doc>,
     pub unused: Vec<String>,
 }
 
@@ -60,6 +61,7 @@ impl Found {
             && self.kube.is_empty()
             && self.api_lists.is_empty()
             && self.aws.is_empty()
+            && self.terraform.is_empty()
     }
 }
 
@@ -100,7 +102,7 @@ fn folder(dir: &Path, base: &Path, found: &mut Found) -> Result<()> {
         }
         if path.is_dir() {
             folder(&path, base, found)?;
-        } else if ["yaml", "yml", "json"]
+        } else if ["yaml", "yml", "json", "tfstate"]
             .iter()
             .any(|e| path.extension().is_some_and(|x| x == *e))
         {
@@ -336,6 +338,8 @@ fn sort(doc: Doc, found: &mut Found) -> Result<()> {
     }
     if doc.value.get("serverVersion").is_some() || doc.value.get("gitVersion").is_some() {
         found.kube.push(doc);
+    } else if super::terraform::is_state(&doc.value) {
+        found.terraform.push(doc);
     } else if doc.value.is_object() {
         found.aws.push(doc);
     } else {

@@ -1,16 +1,28 @@
 //! A snapshot from what people already have: kops exports and state-store copies, kubectl dumps, AWS CLI output. No network.
 
+mod account;
+#[cfg(test)]
+mod account_tests;
 mod aws;
 mod choose;
 mod dns;
+#[cfg(test)]
+mod forms_tests;
 mod gather;
+#[cfg(test)]
+mod mutation_tests;
 mod objects;
+mod terraform;
 #[cfg(test)]
 mod tests;
 
+pub use terraform::terraform_file;
+
 use super::mask::Key;
-use super::model::{NotChecked, Snapshot};
+use super::model::{Cluster, NotChecked, Snapshot, TerraformResource};
 use crate::error::{Error, Kind, Result};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What was made of the files.
@@ -59,8 +71,15 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
         &mut found,
         kops.cluster.as_ref(),
         name.as_deref(),
+        &volumes(&blue),
         &mut missing,
     );
+    let mut terraform: Option<Vec<TerraformResource>> = None;
+    for doc in std::mem::take(&mut found.terraform) {
+        terraform
+            .get_or_insert_default()
+            .extend(terraform::resources(&doc.value, &doc.at)?);
+    }
     let zones = dns::zones(&mut found, &mut missing)?;
     missing.sort();
     missing.dedup();
@@ -72,10 +91,24 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
             aws,
             zones,
             not_checked: missing,
+            terraform: terraform.map(terraform::sorted),
             ..Snapshot::default()
         },
         unused: found.unused,
     })
+}
+
+/// Ids of the EBS volumes that blue's persistent volumes name.
+fn volumes(blue: &Cluster) -> BTreeSet<String> {
+    let id = |v: &Value| {
+        v.pointer("/spec/awsElasticBlockStore/volumeID")
+            .or(v.pointer("/spec/csi/volumeHandle"))
+            .and_then(Value::as_str)
+            // The in-tree form is `aws://zone/vol-1`.
+            .and_then(|id| id.rsplit('/').next())
+            .map(String::from)
+    };
+    blue.of_kind("PersistentVolume").filter_map(id).collect()
 }
 
 fn not(what: &str, why: impl Into<String>) -> NotChecked {
