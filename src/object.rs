@@ -99,22 +99,59 @@ impl fmt::Display for ObjectId {
 
 /// Canonical bytes of a JSON value: object keys sorted, no white space. The input of every digest.
 pub fn canonical(value: &Value) -> String {
-    fn sorted(v: &Value) -> Value {
-        match v {
-            Value::Object(m) => {
-                let mut keys: Vec<_> = m.iter().collect();
-                keys.sort_by(|a, b| a.0.cmp(b.0));
-                Value::Object(
-                    keys.into_iter()
-                        .map(|(k, v)| (k.clone(), sorted(v)))
-                        .collect(),
-                )
+    let mut out = Vec::new();
+    write_canonical(value, None, &mut out).expect("memory takes what is written");
+    String::from_utf8(out).expect("JSON is UTF-8")
+}
+
+/// Writes the canonical JSON of a value without a copy of it: keys sorted at every level; `indent` spaces when it is for people, else no white space at all.
+pub fn write_canonical(
+    value: &Value,
+    indent: Option<usize>,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    let inner = indent.map(|n| n + 2);
+    match value {
+        Value::Object(m) if !m.is_empty() => {
+            let mut keys: Vec<(&String, &Value)> = m.iter().collect();
+            keys.sort_unstable_by(|a, b| a.0.cmp(b.0));
+            out.write_all(b"{")?;
+            for (n, (key, value)) in keys.into_iter().enumerate() {
+                separate(n > 0, inner, out)?;
+                serde_json::to_writer(&mut *out, key)?;
+                out.write_all(if indent.is_some() { b": " } else { b":" })?;
+                write_canonical(value, inner, out)?;
             }
-            Value::Array(a) => Value::Array(a.iter().map(sorted).collect()),
-            other => other.clone(),
+            separate(false, indent, out)?;
+            out.write_all(b"}")
         }
+        Value::Array(a) if !a.is_empty() => {
+            out.write_all(b"[")?;
+            for (n, value) in a.iter().enumerate() {
+                separate(n > 0, inner, out)?;
+                write_canonical(value, inner, out)?;
+            }
+            separate(false, indent, out)?;
+            out.write_all(b"]")
+        }
+        other => Ok(serde_json::to_writer(out, other)?),
     }
-    sorted(value).to_string()
+}
+
+/// What stands between two entries, and before the first and after the last: a comma where one is due, a new line where people read.
+pub(crate) fn separate(
+    comma: bool,
+    indent: Option<usize>,
+    out: &mut dyn std::io::Write,
+) -> std::io::Result<()> {
+    if comma {
+        out.write_all(b",")?;
+    }
+    if let Some(n) = indent {
+        out.write_all(b"\n")?;
+        out.write_all(" ".repeat(n).as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Lower-case hex sha256 of bytes.
@@ -127,7 +164,34 @@ pub fn sha256_hex(bytes: impl AsRef<[u8]>) -> String {
 
 /// Digest of a JSON value over its canonical bytes.
 pub fn digest(value: &Value) -> String {
-    sha256_hex(canonical(value))
+    let mut hash = Hashing::default();
+    write_canonical(value, None, &mut hash).expect("a hash takes what is written");
+    hash.hex()
+}
+
+/// sha256 of what is written to it.
+#[derive(Default)]
+pub struct Hashing(Sha256);
+
+impl Hashing {
+    /// Lower-case hex of all that was written.
+    pub fn hex(self) -> String {
+        self.0
+            .finalize()
+            .iter()
+            .map(|b| format!("{b:02x}"))
+            .collect()
+    }
+}
+
+impl std::io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// A string annotation of an object.

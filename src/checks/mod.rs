@@ -5,13 +5,21 @@
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
 mod capacity;
-mod data;
+mod dat;
 mod dns;
 mod iam;
 mod id;
+pub mod ids;
+mod look;
 mod network;
+mod obs;
 mod sng;
+mod sto;
+mod tls;
 mod ver;
+
+#[cfg(test)]
+mod samples;
 
 #[cfg(test)]
 mod tests;
@@ -131,6 +139,8 @@ pub struct Input<'a> {
     pub verdicts: &'a [Verdict],
     /// Blue's objects, each beside its verdict.
     pub blue: &'a [BlueObject<'a>],
+    /// Objects that only green has.
+    pub generated: &'a [Value],
     /// What the rewrite knew.
     pub cx: &'a Context,
     /// AWS rights of blue, and what becomes of them.
@@ -200,76 +210,6 @@ const FOUNDERS: &[Check] = &[
         remedy: "Open path.",
         source: "checks.md NET-12",
         run: network::endpoint_mode,
-    },
-    Check {
-        id: "DNS-01",
-        severity: Severity::Blocker,
-        question: "Owner id missing, `default`, or equal?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set ids first.",
-        source: "checks.md DNS-01",
-        run: dns::owners,
-    },
-    Check {
-        id: "DNS-05",
-        severity: Severity::Blocker,
-        question: "Annotation prefix, TXT name format or policy default differ?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Set prefix, format, policy.",
-        source: "checks.md DNS-05",
-        run: dns::formats,
-    },
-    Check {
-        id: "DNS-08",
-        severity: Severity::Warning,
-        question: "TTL annotation on an alias record?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Plan with the real TTL.",
-        source: "checks.md DNS-08",
-        run: dns::ttl_on_alias,
-    },
-    Check {
-        id: "DNS-10",
-        severity: Severity::Warning,
-        question: "Over 1000 records or 32 000 characters, or n calls at 5/s exceed the window?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Split, pause other writers.",
-        source: "checks.md DNS-10",
-        run: dns::batches,
-    },
-    Check {
-        id: "DNS-11",
-        severity: Severity::Warning,
-        question: "Other writers in the same zone?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause or scope.",
-        source: "checks.md DNS-11",
-        run: dns::other_writers,
-    },
-    Check {
-        id: "DNS-12",
-        severity: Severity::Blocker,
-        question: "Stop is not durable (self-heal, replicas unset, add-on manager)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Pause its manager.",
-        source: "checks.md DNS-12",
-        run: dns::stop_is_durable,
-    },
-    Check {
-        id: "DAT-03",
-        severity: Severity::Blocker,
-        question: "Store without a comparison (counts, hashes, offsets)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Define one.",
-        source: "checks.md DAT-03",
-        run: data::sets_are_declared,
     },
 ];
 
@@ -369,6 +309,26 @@ impl Need {
             Need::Part(Part::Quotas) => part(|a| a.quotas.is_some()),
         }
     }
+    /// Short name, for lists.
+    pub fn title(self) -> &'static str {
+        match self {
+            Need::Blue => "blue's objects",
+            Need::Live => "blue's running pods",
+            Need::Kops => "the kops cluster",
+            Need::Aws => "the AWS account",
+            Need::Zones => "hosted zones",
+            Need::Green => "green's API server",
+            Need::Day => "the day of the snapshot",
+            Need::Part(Part::Policies) => "customer managed policies",
+            Need::Part(Part::NatGateways) => "NAT gateways",
+            Need::Part(Part::RouteTables) => "route tables",
+            Need::Part(Part::Volumes) => "EBS volumes",
+            Need::Part(Part::AutoScalingGroups) => "auto scaling groups",
+            Need::Part(Part::LoadBalancers) => "load balancers",
+            Need::Part(Part::Offerings) => "offerings of instance types",
+            Need::Part(Part::Quotas) => "service quotas",
+        }
+    }
     /// (what was missing, how to give it)
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
@@ -437,11 +397,27 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
-const FAMILIES: &[&[Check]] = &[FOUNDERS, id::ALL, iam::ALL, ver::ALL, sng::ALL];
+const FAMILIES: &[&[Check]] = &[
+    FOUNDERS,
+    id::ALL,
+    iam::ALL,
+    ver::ALL,
+    dns::ALL,
+    tls::ALL,
+    sto::ALL,
+    dat::ALL,
+    obs::ALL,
+    sng::ALL,
+];
 
 /// Every check, family by family.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     FAMILIES.iter().copied().flatten()
+}
+
+/// The entry of an id.
+pub fn find(id: &str) -> Option<&'static Check> {
+    all().find(|c| c.id == id)
 }
 
 impl<'a> Input<'a> {

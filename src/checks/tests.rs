@@ -189,7 +189,12 @@ fn ver_05_settings_that_eks_does_not_offer_are_listed_one_by_one() {
         Severity::Blocker,
         "without RBAC",
     );
-    says(&p, "KOPS-unmapped", Severity::Warning, "not mapped");
+    says(
+        &p,
+        "KOPS-unknown-field",
+        Severity::Warning,
+        "ignores such a field silently",
+    );
 }
 
 #[test]

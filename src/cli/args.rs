@@ -109,6 +109,11 @@ pub enum Command {
         after_help = "Example:\n  crossfade skip ttl/shop.test plans/shop --reason \"the DNS team changed this TTL on purpose\""
     )]
     Skip(SkipArgs),
+    /// List the checks of a plan, what became of each in one plan, or one check in full
+    #[command(
+        after_help = "Example:\n  crossfade checks                     (the register)\n  crossfade checks plans/shop          (what each says about this plan)\n  crossfade checks DNS-01 plans/shop   (one of them in full)"
+    )]
+    Checks(ChecksArgs),
     /// Explain why an object, record, role or node group is changed, held or left alone
     #[command(
         after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain nodes-spot"
@@ -158,6 +163,17 @@ pub struct PlanArgs {
     /// Where to write the plan; PLAN/plan.json in a plan folder, nowhere with --snapshot
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Every finding, also those that are folded to a count
+    #[arg(long)]
+    pub all_findings: bool,
+}
+
+/// `checks`
+#[derive(Args, Debug)]
+pub struct ChecksArgs {
+    /// Id of a check, a plan folder, or both
+    #[arg(value_name = "CHECK|PLAN", num_args = 0..=2)]
+    pub what: Vec<PathBuf>,
 }
 
 /// A plan: that of a plan folder (made anew when there is none yet), or one made from a snapshot.
@@ -191,6 +207,9 @@ pub struct ReviewArgs {
     /// Approve a phase, or all; may be repeated
     #[arg(long, value_name = "PHASE|all")]
     pub approve: Vec<String>,
+    /// Every finding, also those that are folded to a count
+    #[arg(long)]
+    pub all_findings: bool,
 }
 
 /// How many faults are rehearsed.

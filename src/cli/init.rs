@@ -3,6 +3,7 @@
 use super::discover::{Report, live};
 use crate::error::{Error, Kind, Result};
 use crate::object::{ObjectId, annotation};
+use crate::plan::model::Plan;
 use crate::snapshot::mask::Key;
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::{files, store};
@@ -67,7 +68,9 @@ pub fn run(args: &InitArgs) -> Result<Report> {
     let snapshot = read(args, &folder)?;
     let mut spec = spec::defaults_for(&snapshot);
     apply(args, &folder, &mut spec);
-    let text = render(&spec, &snapshot);
+    // The planner knows best what it cannot decide by itself.
+    let plan = crate::plan::plan(&spec, &snapshot);
+    let text = render(&spec, &snapshot, &plan);
     // What init writes must be what the next verb reads.
     let checked = spec::parse(&text, &target.display().to_string())?;
     if checked != spec {
@@ -186,11 +189,14 @@ fn line(out: &mut String, text: impl AsRef<str>) {
 }
 
 /// The commented file.
-fn render(spec: &Spec, s: &Snapshot) -> String {
+fn render(spec: &Spec, s: &Snapshot, plan: &Plan) -> String {
     let mut o = String::new();
     let mut l = |text: String| line(&mut o, text);
     l("# Written by `crossfade init` from what it found; yours to edit. Paths are relative to this file.".into());
     l("# Every key: `crossfade schema`.".into());
+    for text in decisions(plan) {
+        l(text);
+    }
     l(format!("apiVersion: {}", spec.api_version));
     l("kind: Migration".into());
     l(format!("name: {}", q(&spec.name)));
@@ -297,6 +303,61 @@ fn render(spec: &Spec, s: &Snapshot) -> String {
     ));
     l(format!("  soakSeconds: {}", spec.limits.soak_seconds));
     o
+}
+
+/// What stands in the way until a person decides, at the head of the file: one line a cause, the objects counted.
+fn decisions(plan: &Plan) -> Vec<String> {
+    use crate::plan::model::Severity;
+    let mut causes: Vec<(&str, &str, Vec<&crate::plan::model::Finding>)> = vec![];
+    for f in plan
+        .findings
+        .iter()
+        .filter(|f| f.severity == Severity::Blocker && f.waived.is_none())
+    {
+        match causes
+            .iter_mut()
+            .find(|(id, remedy, _)| *id == f.id && *remedy == f.remedy)
+        {
+            Some((_, _, all)) => all.push(f),
+            None => causes.push((&f.id, &f.remedy, vec![f])),
+        }
+    }
+    let mut out = vec![];
+    if causes.is_empty() {
+        return out;
+    }
+    out.push(format!(
+        "#\n# {} to take before this plan can run (`crossfade explain ID` tells more; a finding that you accept goes under `waivers`):",
+        if causes.len() == 1 {
+            "One decision".to_string()
+        } else {
+            format!("{} decisions", causes.len())
+        }
+    ));
+    for (id, remedy, all) in causes {
+        let first = all[0];
+        let more = match all.len() {
+            1 => String::new(),
+            n => format!(" (and {} more)", n - 1),
+        };
+        out.push(comment(&format!(
+            "- {id} {}{more}: {}",
+            first.object, first.message
+        )));
+        if !remedy.is_empty() {
+            out.push(comment(&format!("    {remedy}")));
+        }
+    }
+    out
+}
+
+/// Text as one comment line: names and messages of other people's objects must not end it.
+fn comment(text: &str) -> String {
+    let flat: String = text
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    format!("# {flat}")
 }
 
 /// Deployments that look like singletons, without saying so.

@@ -202,3 +202,66 @@ fn a_refused_discover_leaves_nothing_behind_not_even_a_key() {
     assert_eq!(e.kind, Kind::BadInput);
     assert_eq!(std::fs::read_dir(dir.path()).expect("folder").count(), 0);
 }
+
+#[test]
+fn every_kops_cluster_of_the_corpus_gets_a_spec_that_reads_back_and_names_the_decisions_of_its_plan()
+ {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/kops");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(corpus).expect("the corpus") {
+        let path = entry.expect("an entry").path();
+        let name = path
+            .file_name()
+            .expect("a name")
+            .to_string_lossy()
+            .to_string();
+        if !name.ends_with(".yaml") || name.contains("REFUSE") {
+            continue;
+        }
+        seen += 1;
+        let dir = tempfile::tempdir().expect("dir");
+        let plan = dir.path().join("plans/shop");
+        run(&InitArgs {
+            plan: plan.clone(),
+            from_files: vec![path.clone()],
+            ..InitArgs::default()
+        })
+        .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let file = plan.join("migration.yaml");
+        let spec = spec::load(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let text = std::fs::read_to_string(&file).expect("there");
+        let key = Key::from_bytes([0; 32]);
+        let snapshot = files::from_files(&[path], None, &key)
+            .expect("read")
+            .snapshot;
+        for f in &crate::plan::plan(&spec, &snapshot).findings {
+            let stands = f.severity == crate::plan::model::Severity::Blocker;
+            assert!(
+                !stands || text.contains(&format!("# - {} ", f.id)),
+                "{name}: {} stands in the way and migration.yaml does not say so:\n{text}",
+                f.id
+            );
+        }
+    }
+    assert_eq!(seen, 44);
+}
+
+#[test]
+fn a_blue_that_is_newer_than_the_default_version_is_not_taken_back() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/kops/minimal-1.36.yaml");
+    let dir = tempfile::tempdir().expect("dir");
+    let plan = dir.path().join("plans/shop");
+    run(&InitArgs {
+        plan: plan.clone(),
+        from_files: vec![file],
+        ..InitArgs::default()
+    })
+    .expect("written");
+    let spec = spec::load(&plan.join("migration.yaml")).expect("reads back");
+    assert_eq!(spec.green.version, "1.36");
+}
+
+#[test]
+fn a_message_of_somebody_elses_object_cannot_leave_its_comment() {
+    assert_eq!(comment("a\nkind: Evil\r\n\u{85}b"), "# a kind: Evil   b");
+}

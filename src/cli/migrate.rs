@@ -9,7 +9,7 @@ use super::rooms;
 use crate::engine::{Engine, Options, Outcome};
 use crate::error::{Error, Result};
 use crate::journal::{Holder, Journal};
-use crate::plan::model::{Phase, Plan, Severity};
+use crate::plan::model::{Phase, Plan};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -43,11 +43,7 @@ fn phases_to_run(plan: &Plan, to: Option<Phase>) -> BTreeSet<Phase> {
 }
 
 fn blockers(plan: &Plan) -> Result<()> {
-    match plan
-        .findings
-        .iter()
-        .find(|f| f.severity == Severity::Blocker)
-    {
+    match plan.findings.iter().find(|f| f.blocks()) {
         None => Ok(()),
         Some(f) => Err(Error::new(
             crate::error::Kind::Blocked,

@@ -2,10 +2,12 @@
 
 mod approvals;
 pub mod args;
+mod checks;
 mod cost;
 pub mod discover;
 mod explain;
 mod finalize;
+mod findings;
 mod folder;
 pub mod init;
 mod migrate;
@@ -98,6 +100,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Status(args) => status::run(&args, &global, printer),
         Command::Rollback(args) => rollback::run(&args, &global, printer),
         Command::Skip(args) => rollback::skip(&args, &global, printer),
+        Command::Checks(args) => checks::run(&args, &global, printer),
         Command::Explain(args) => explain::run(&args, &global, printer),
         Command::Cost(args) => cost::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),

@@ -6,7 +6,7 @@ use super::folder::PlanFolder;
 use super::printer::{Printer, range};
 use super::rooms;
 use crate::error::{Error, Kind, Result};
-use crate::plan::model::{Fate, Phase, Plan, Severity};
+use crate::plan::model::{Fate, Phase, Plan};
 use std::collections::BTreeMap;
 
 /// Runs the verb.
@@ -52,16 +52,12 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
     if printer.json() {
         printer.document(&to_value(&plan)?);
     } else {
-        summary(&plan, printer);
+        summary(&plan, printer, args.all_findings);
         if let Some(out) = &out {
             printer.line(format!("\nwritten to {}", out.display()));
         }
     }
-    let blocked = plan
-        .findings
-        .iter()
-        .any(|f| f.severity == Severity::Blocker);
-    if blocked {
+    if plan.findings.iter().any(|f| f.blocks()) {
         printer.text("next: remove the blockers above, then plan again");
         return Ok(exit::BLOCKED);
     }
@@ -102,7 +98,7 @@ fn guard_run(folder: &PlanFolder, plan: &Plan) -> Result<bool> {
 }
 
 /// The first look at a plan.
-pub fn summary(plan: &Plan, printer: &Printer) {
+pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
     let t = &plan.target;
     printer.line(printer.bold(&format!(
         "{}: {} (kops) -> {} (EKS {}, {})",
@@ -131,7 +127,7 @@ pub fn summary(plan: &Plan, printer: &Printer) {
         names(plan.names.len(), "name")
     ));
     printer.line(format!("  {}", super::cost::line(plan)));
-    findings(plan, printer);
+    super::findings::show(plan, printer, all_findings);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));
     let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
@@ -182,34 +178,5 @@ pub fn timeline(plan: &Plan, printer: &Printer) {
     }
     for source in &t.sources {
         printer.line(printer.tint("dim", &format!("  from {source}")));
-    }
-}
-
-/// Findings, worst first.
-pub fn findings(plan: &Plan, printer: &Printer) {
-    let mut findings: Vec<_> = plan.findings.iter().collect();
-    findings.sort_by_key(|f| f.severity);
-    printer.line("");
-    printer.line(printer.bold("Findings"));
-    if findings.is_empty() {
-        printer.line("  none");
-    }
-    for f in findings {
-        let (word, tint) = match f.severity {
-            Severity::Blocker => ("blocker", "red"),
-            Severity::Warning => ("warning", "yellow"),
-            Severity::Info => ("info", "dim"),
-            Severity::NotChecked => ("not checked", "yellow"),
-        };
-        printer.line(format!(
-            "  {} {} {}: {}",
-            printer.tint(tint, word),
-            f.id,
-            f.object,
-            f.message
-        ));
-        if f.severity != Severity::Info && !f.remedy.is_empty() {
-            printer.line(format!("      next: {} ({})", f.remedy, f.source));
-        }
     }
 }

@@ -4,11 +4,11 @@ use super::approvals::{Approval, Approvals, phases};
 use super::args::{Global, ReviewArgs};
 use super::exit;
 use super::folder::PlanFolder;
-use super::plan::{findings, summary};
+use super::plan::summary;
 use super::printer::{Printer, range};
 use crate::error::{Error, Kind, Result};
 use crate::journal::Holder;
-use crate::plan::model::{Phase, Plan, Promise, Severity};
+use crate::plan::model::{Phase, Plan, Promise};
 use jiff::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub fn run(args: &ReviewArgs, global: &Global, printer: &Printer) -> Result<u8> 
         return Ok(exit::DONE);
     }
     if args.approve.is_empty() {
-        summary(&plan, printer);
+        summary(&plan, printer, args.all_findings);
         for phase in phases(&plan) {
             show(&plan, phase, &approvals, printer);
         }
@@ -81,7 +81,7 @@ fn approve(plan: &Plan, approvals: &mut Approvals, wanted: &BTreeSet<Phase>) -> 
     let blockers: Vec<String> = plan
         .findings
         .iter()
-        .filter(|f| f.severity == Severity::Blocker)
+        .filter(|f| f.blocks())
         .map(|f| format!("{} {}: {}", f.id, f.object, f.message))
         .collect();
     if !blockers.is_empty() {
@@ -137,9 +137,6 @@ fn show(plan: &Plan, phase: Phase, approvals: &Approvals, printer: &Printer) {
                 }
             ),
         ));
-    }
-    if phase == Phase::Preflight {
-        findings(plan, printer);
     }
 }
 

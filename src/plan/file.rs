@@ -2,16 +2,112 @@
 
 use super::model::Plan;
 use crate::error::{Error, Kind, Result};
-use crate::object::{canonical, sha256_hex};
+use crate::object::{Hashing, digest, separate, write_canonical};
+use serde::Serialize;
 use serde_json::Value;
 use std::io::Write;
 use std::path::Path;
 
 /// sha256 over the canonical JSON of everything but the digest itself.
 pub fn digest_of(plan: &Plan) -> String {
-    let mut v = serde_json::to_value(plan).expect("a plan is plain data");
-    v.as_object_mut().map(|o| o.shift_remove("digest"));
-    sha256_hex(canonical(&v))
+    let mut hash = Hashing::default();
+    write(plan, false, None, &mut hash).expect("a hash takes what is written");
+    hash.hex()
+}
+
+/// Writes the canonical JSON of a plan piece by piece: a plan of 50,000 objects is hundreds of megabytes as one JSON value.
+fn write(
+    plan: &Plan,
+    with_digest: bool,
+    indent: Option<usize>,
+    out: &mut dyn Write,
+) -> std::io::Result<()> {
+    // Taken apart field by field: a new field that is not written does not compile.
+    let Plan {
+        api_version,
+        kind,
+        digest,
+        spec,
+        basis,
+        target,
+        findings,
+        verdicts,
+        generated,
+        fields,
+        hazards,
+        network,
+        cost,
+        names,
+        steps,
+        timeline,
+    } = plan;
+    let mut w = Fields {
+        out,
+        indent,
+        begun: false,
+    };
+    w.one("api_version", api_version)?;
+    w.one("basis", basis)?;
+    w.one("cost", cost)?;
+    if with_digest {
+        w.one("digest", digest)?;
+    }
+    w.list("fields", fields)?;
+    w.list("findings", findings)?;
+    w.list("generated", generated)?;
+    w.one("hazards", hazards)?;
+    w.one("kind", kind)?;
+    w.list("names", names)?;
+    w.one("network", network)?;
+    w.one("spec", spec)?;
+    w.list("steps", steps)?;
+    w.one("target", target)?;
+    w.one("timeline", timeline)?;
+    w.list("verdicts", verdicts)?;
+    separate(false, w.indent, w.out)?;
+    w.out.write_all(b"}")
+}
+
+/// Fields of one object, written in the order of the calls, which is the sorted one.
+struct Fields<'o> {
+    out: &'o mut dyn Write,
+    indent: Option<usize>,
+    begun: bool,
+}
+
+impl Fields<'_> {
+    fn key(&mut self, key: &str) -> std::io::Result<()> {
+        if !self.begun {
+            self.out.write_all(b"{")?;
+        }
+        separate(self.begun, self.indent.map(|n| n + 2), self.out)?;
+        self.begun = true;
+        serde_json::to_writer(&mut *self.out, key)?;
+        self.out
+            .write_all(if self.indent.is_some() { b": " } else { b":" })
+    }
+    fn one<T: Serialize>(&mut self, key: &str, value: &T) -> std::io::Result<()> {
+        self.key(key)?;
+        write_canonical(
+            &serde_json::to_value(value)?,
+            self.indent.map(|n| n + 2),
+            self.out,
+        )
+    }
+    fn list<T: Serialize>(&mut self, key: &str, list: &[T]) -> std::io::Result<()> {
+        self.key(key)?;
+        if list.is_empty() {
+            return self.out.write_all(b"[]");
+        }
+        let inner = self.indent.map(|n| n + 4);
+        self.out.write_all(b"[")?;
+        for (n, item) in list.iter().enumerate() {
+            separate(n > 0, inner, self.out)?;
+            write_canonical(&serde_json::to_value(item)?, inner, self.out)?;
+        }
+        separate(false, self.indent.map(|n| n + 2), self.out)?;
+        self.out.write_all(b"]")
+    }
 }
 
 /// Reads and verifies a plan.
@@ -36,7 +132,7 @@ pub fn parse(text: &str, place: &str) -> Result<Plan> {
     let mut raw: Value = serde_json::from_str(text)
         .map_err(|e| Error::new(Kind::BadInput, format!("this is no plan: {e}")).at(place))?;
     raw.as_object_mut().map(|o| o.shift_remove("digest"));
-    let actual = sha256_hex(canonical(&raw));
+    let actual = digest(&raw);
     if actual != plan.digest {
         return Err(Error::new(
             Kind::StalePlan,
@@ -64,13 +160,52 @@ pub fn store(path: &Path, plan: &Plan) -> Result<()> {
             .at(&place)
             .remedy("Check the folder and the space on the disk.")
     };
-    let value: Value = serde_json::to_value(plan).expect("a plan is plain data");
-    let sorted: Value = serde_json::from_str(&canonical(&value)).expect("canonical JSON is JSON");
-    let mut text = serde_json::to_string_pretty(&sorted).expect("JSON is text");
-    text.push('\n');
     let tmp = path.with_extension("json.tmp");
-    let mut f = std::fs::File::create(&tmp).map_err(fail)?;
-    f.write_all(text.as_bytes()).map_err(fail)?;
+    let f = std::fs::File::create(&tmp).map_err(fail)?;
+    let mut out = std::io::BufWriter::new(&f);
+    write(plan, true, Some(0), &mut out)
+        .and_then(|()| out.write_all(b"\n"))
+        .and_then(|()| out.flush())
+        .map_err(fail)?;
+    drop(out);
     f.sync_all().map_err(fail)?;
     std::fs::rename(&tmp, path).map_err(fail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::object::{canonical, sha256_hex};
+
+    fn plan() -> Plan {
+        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("plans/demo/snapshot");
+        let snapshot = crate::snapshot::store::read(&dir).expect("the demo's snapshot");
+        super::super::plan(&crate::spec::defaults_for(&snapshot), &snapshot)
+    }
+
+    #[test]
+    fn a_plan_written_piece_by_piece_is_the_canonical_json_of_the_whole() {
+        let plan = plan();
+        let mut whole = serde_json::to_value(&plan).expect("plain data");
+        let mut pieces = Vec::new();
+        write(&plan, true, None, &mut pieces).expect("memory");
+        assert!(canonical(&whole) == String::from_utf8(pieces).expect("UTF-8"));
+        whole.as_object_mut().map(|o| o.shift_remove("digest"));
+        assert_eq!(plan.digest, sha256_hex(canonical(&whole)));
+    }
+
+    #[test]
+    fn a_stored_plan_is_readable_and_reads_back_the_same() {
+        let plan = plan();
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("plan.json");
+        store(&path, &plan).expect("stored");
+        let text = std::fs::read_to_string(&path).expect("text");
+        assert!(
+            text.starts_with("{\n  \"api_version\": \"crossfade.dev/v1alpha1\",\n  \"basis\": {\n"),
+            "{}",
+            &text[..200]
+        );
+        assert!(load(&path).expect("the digest holds") == plan);
+    }
 }

@@ -1,6 +1,5 @@
 //! kops spec to target: cluster, subnets, node groups (kops.md 2, 3).
 
-use super::kops_fields;
 use super::model::{Finding, Severity, Target, TargetCluster, TargetNodeGroup};
 use crate::object::sha256_hex;
 use crate::rewrite::{Context, minor, range};
@@ -203,7 +202,6 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
         ));
     }
     if let Some(c) = &snapshot.kops.cluster {
-        findings.extend(kops_fields::cluster(c));
         if let Some(cloud) = text(c, "/spec/cloudProvider")
             && cloud != "aws"
         {
@@ -251,7 +249,6 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
             ));
             continue;
         }
-        findings.extend(kops_fields::instance_group(ig, &object));
         if text(ig, "/spec/manager").is_some_and(|m| m.eq_ignore_ascii_case("karpenter")) {
             findings.push(note(
                 "KOPS-ig-karpenter",

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod addons;
 pub mod cost;
+mod defaults;
 mod dns;
 pub mod fates;
 mod file;
@@ -11,11 +12,11 @@ mod generated;
 pub mod hazards;
 pub mod iam;
 mod kops;
-mod kops_fields;
 pub mod model;
 mod resources;
 mod steps;
 mod timeline;
+mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
@@ -58,6 +59,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
     let mut findings: Vec<Finding> = built.findings.clone();
+    findings.extend(defaults::findings(&snapshot.kops));
+    let read = fates::read(snapshot);
+    findings.extend(read.findings);
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -65,6 +69,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
     let target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
         spec: &spec,
@@ -74,9 +79,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        generated: &generated,
         cx: &cx,
         iam: &iam,
-        today: snapshot.taken.as_deref().and_then(|d| d.parse().ok()),
+        today,
     }));
     let cost = cost::cost(&spec, snapshot, &target);
     let mut steps = steps::steps(&steps::Input {
@@ -103,6 +109,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
             waived: None,
         });
     }
+    waivers::apply(&spec.waivers, today, &mut findings);
     findings.sort_by(|a, b| {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
@@ -117,7 +124,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         findings,
         verdicts,
         generated,
-        fields: fates::fates(snapshot),
+        fields: read.fields,
         hazards: Default::default(),
         network: Default::default(),
         cost,

@@ -103,6 +103,13 @@ pub struct Finding {
     pub waived: Option<String>,
 }
 
+impl Finding {
+    /// Whether it stands in the way of the migration: a blocker that nobody has accepted.
+    pub fn blocks(&self) -> bool {
+        self.severity == Severity::Blocker && self.waived.is_none()
+    }
+}
+
 /// What becomes of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

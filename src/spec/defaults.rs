@@ -34,7 +34,7 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         },
         green: Green {
             name: green,
-            version: super::model::default_version(),
+            version: version_for(snapshot),
             subnets: vec![],
             service_cidr: service_range(snapshot),
             public_endpoint: true,
@@ -66,6 +66,23 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         limits: Limits::default(),
         waivers: vec![],
         cost: Default::default(),
+    }
+}
+
+/// The default version, or blue's own when that is newer and EKS has it: a cluster never goes back a minor version.
+fn version_for(snapshot: &Snapshot) -> String {
+    /// Newest version of EKS that crossfade knows (eks.md 1.1).
+    const NEWEST: u32 = 36;
+    let default = super::model::default_version();
+    let blue = snapshot.blue.version.as_ref().map(|v| v.minor).or_else(|| {
+        let cluster = snapshot.kops.cluster.as_ref()?;
+        Some(crate::snapshot::kops::kubernetes_version(cluster)?.minor)
+    });
+    match blue {
+        Some(minor) if crate::rewrite::minor(&default).is_some_and(|d| minor > d) => {
+            format!("1.{}", minor.min(NEWEST))
+        }
+        _ => default,
     }
 }
 

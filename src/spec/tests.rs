@@ -203,6 +203,75 @@ fn two_data_sets_of_one_name_are_refused() {
 }
 
 #[test]
+fn a_waiver_names_a_check_that_exists_and_may_be_waived_and_says_why() {
+    let with = |w: &str| parse(&format!("{GOOD}waivers:\n{w}"), "m.yaml");
+    let good = with(
+        "- {check: NET-06, object: \"configmap/a/*\", reason: read by Ann, expires: \"2026-12-31\"}\n- {check: KOPS-gossip, reason: leaving anyway, severity: warning}\n",
+    );
+    assert_eq!(good.expect("good").waivers.len(), 2);
+    for (w, at, says) in [
+        (
+            "- {check: NET-60, reason: x}",
+            "m.yaml:28:11",
+            "no check `NET-60`",
+        ),
+        (
+            "- {check: net-06, reason: x}",
+            "m.yaml:28:11",
+            "no check `net-06`",
+        ),
+        (
+            "- {check: FOO-01, reason: x}",
+            "m.yaml:28:11",
+            "no check `FOO-01`",
+        ),
+        (
+            "- {check: DNS-01, reason: x}",
+            "m.yaml:28:11",
+            "cannot be waived: two sides",
+        ),
+        (
+            "- {check: ID-01, reason: x, severity: info}",
+            "m.yaml:28:11",
+            "cannot be waived",
+        ),
+        (
+            "- {check: NET-06, reason: \" \"}",
+            "m.yaml:28:27",
+            "gives no reason",
+        ),
+        (
+            "- {check: NET-06, object: \"*\", reason: x}",
+            "m.yaml:28:27",
+            "names no object",
+        ),
+        (
+            "- {check: NET-06, object: \"a/*/b\", reason: x}",
+            "m.yaml:28:27",
+            "names no object",
+        ),
+        (
+            "- {check: NET-06, reason: x, expires: \"31.12.2026\"}",
+            "m.yaml:28:39",
+            "no day",
+        ),
+        (
+            "- {check: NET-06, reason: x}\n- {check: NET-06, reason: y}",
+            "m.yaml:29:11",
+            "waived twice",
+        ),
+    ] {
+        let e = with(w).expect_err(w);
+        assert_eq!(
+            (e.at.as_str(), e.message.contains(says)),
+            (at, true),
+            "{w}: {e:?}"
+        );
+    }
+    assert!(with("- {check: NET-06}").is_err(), "a reason is no option");
+}
+
+#[test]
 fn the_committed_schema_is_the_types() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/plans/migration.schema.json");
     let fresh = serde_json::to_string_pretty(&schema()).expect("json") + "\n";

@@ -1,10 +1,20 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
+use crate::checks::ids;
 use crate::error::{Error, Result};
 use crate::yaml;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+
+/// Access policies of EKS (eks.md 1.4).
+const ACCESS_POLICIES: &[&str] = &[
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSClusterAdminPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSViewPolicy",
+];
 
 /// Checks apiVersion and kind before the fields: a file of another version would otherwise fail on some field's name, which
 /// tells nobody what is wrong.
@@ -40,7 +50,8 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.workloads(spec)?;
     c.data(spec)?;
     c.limits(spec)?;
-    c.cost(spec)
+    c.cost(spec)?;
+    c.waivers(spec)
 }
 
 struct Checker<'a> {
@@ -219,6 +230,22 @@ impl Checker<'_> {
                 ));
             }
         }
+        for (i, access) in green.access.iter().enumerate() {
+            if let Some(policy) = access.policy.as_deref()
+                && !ACCESS_POLICIES.contains(&policy)
+            {
+                let i = i.to_string();
+                let near = yaml::nearest(policy, ACCESS_POLICIES.iter().copied())
+                    .map(|n| format!("did you mean `{n}`? "))
+                    .unwrap_or_default();
+                return Err(self.refuse(
+                    &["green", "access", &i, "policy"],
+                    format!("`{policy}` is no access policy of EKS"),
+                    format!("{near}EKS has {}", ACCESS_POLICIES.join(", ")),
+                ));
+            }
+        }
+        self.roles(green)?;
         let mut principals = BTreeSet::new();
         for (i, access) in green.access.iter().enumerate() {
             if !principals.insert(&access.principal) {
@@ -227,6 +254,54 @@ impl Checker<'_> {
                     &["green", "access", &i, "principal"],
                     format!("`{}` is named twice", access.principal),
                     "EKS has one access entry a principal: put its groups together",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self, green: &super::model::Green) -> Result<()> {
+        for (account, wish) in &green.roles {
+            let path = ["green", "roles", account.as_str()];
+            let parts: Vec<&str> = account.split('/').collect();
+            if parts.len() != 2 || parts.iter().any(|p| p.is_empty()) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names no service account"),
+                    "write it as `NAMESPACE/ACCOUNT`",
+                ));
+            }
+            let own = !wish.from_node_role.is_empty() || !wish.policies.is_empty();
+            if wish.role.is_some() && own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names a role that exists and rights for a new one"),
+                    "keep `role`, or keep `fromNodeRole` and `policies`: crossfade adds no rights to a role that others use",
+                ));
+            }
+            if wish.role.is_none() && !own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` gets nothing"),
+                    "give `role`, `fromNodeRole` or `policies`, or leave the account out",
+                ));
+            }
+            if let Some(bad) = wish.from_node_role.iter().find(|s| !s.contains('/')) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` names no statement"),
+                    "write it as the finding IAM-04 does: `POLICY/SID` or `POLICY/INDEX`",
+                ));
+            }
+            if let Some(bad) = wish
+                .policies
+                .iter()
+                .find(|p| !(p.starts_with("arn:") && p.contains(":policy/")))
+            {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` is no managed policy"),
+                    "give its ARN, as in arn:aws:iam::123456789012:policy/NAME",
                 ));
             }
         }
@@ -497,6 +572,64 @@ impl Checker<'_> {
                 format!("the path `{}` has no leading `/`", spec.probes.path),
                 "begin it with `/`",
             ));
+        }
+        Ok(())
+    }
+}
+
+impl Checker<'_> {
+    fn waivers(&self, spec: &Spec) -> Result<()> {
+        let mut seen = BTreeSet::new();
+        for (n, w) in spec.waivers.iter().enumerate() {
+            let n = n.to_string();
+            let at = |key: &'static str| ["waivers", n.as_str(), key];
+            if !ids::is_known(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("there is no check `{}`", w.check),
+                    format!("`crossfade checks` lists them; {}", ids::nearest(&w.check)),
+                ));
+            }
+            if let Some(why) = ids::never_waived(&w.check) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} cannot be waived: {why}", w.check),
+                    "remove the waiver, and what the finding names",
+                ));
+            }
+            if w.reason.trim().is_empty() {
+                return Err(self.refuse(
+                    &at("reason"),
+                    format!("the waiver of {} gives no reason", w.check),
+                    "say who accepts it and why: it is shown in the plan",
+                ));
+            }
+            if let Some(o) = &w.object
+                && (o.trim_end_matches('*').is_empty()
+                    || o.strip_suffix('*').unwrap_or(o).contains('*'))
+            {
+                return Err(self.refuse(
+                    &at("object"),
+                    format!("`{o}` names no object"),
+                    "write the object as the finding spells it, or the beginning of it and one `*` at the end; leave it out for all objects",
+                ));
+            }
+            if let Some(day) = &w.expires
+                && day.parse::<jiff::civil::Date>().is_err()
+            {
+                return Err(self.refuse(
+                    &at("expires"),
+                    format!("`{day}` is no day"),
+                    "write it as `2026-12-31`",
+                ));
+            }
+            if !seen.insert((&w.check, &w.object)) {
+                return Err(self.refuse(
+                    &at("check"),
+                    format!("{} is waived twice for the same object", w.check),
+                    "keep one of the two",
+                ));
+            }
         }
         Ok(())
     }

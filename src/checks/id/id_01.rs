@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Re-pin with an explicit command.",
     source: "checks.md ID-01",
-    run: run,
+    run,
 };
 
 /// ID-01, the part that a plan can see: green is neither blue nor something that is there already.

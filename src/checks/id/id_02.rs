@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Switch identity, re-plan.",
     source: "checks.md ID-02",
-    run: run,
+    run,
 };
 
 /// ID-02.

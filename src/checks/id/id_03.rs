@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Fix id or delegation.",
     source: "checks.md ID-03",
-    run: run,
+    run,
 };
 
 /// ID-03.

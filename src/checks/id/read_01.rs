@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Read what is missing.",
     source: "DESIGN 5.4",
-    run: run,
+    run,
 };
 
 /// READ-01: what discover could not read is said, never taken for "nothing there".

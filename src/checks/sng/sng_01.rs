@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Suspend one side.",
     source: "checks.md SNG-01",
-    run: run,
+    run,
 };
 
 /// SNG-01 to SNG-03, SNG-07: what looks as if it must be single but is not declared.

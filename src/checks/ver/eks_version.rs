@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Choose a version in standard support.",
     source: "eks.md 1.1",
-    run: run,
+    run,
 };
 
 /// Support of the chosen version (eks.md 1.1; a table only as offline fall-back).

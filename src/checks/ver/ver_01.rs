@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Read and confirm each.",
     source: "checks.md VER-01",
-    run: run,
+    run,
 };
 
 /// VER-01.

@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     answered: Answered::Plan,
     remedy: "Replace X.",
     source: "checks.md VER-05",
-    run: run,
+    run,
 };
 
 /// VER-05: what kops set on the control plane and EKS does not let anybody set.

@@ -23,6 +23,8 @@ struct Parts {
     inline: Vec<(String, String, Value)>,
     oidc: Option<Vec<String>>,
     clusters: Option<BTreeMap<String, EksCluster>>,
+    policies: Option<BTreeMap<String, Value>>,
+    profiles: Option<BTreeMap<String, String>>,
 }
 
 /// `None` when no AWS output was given. Takes what it knows out of `found`.
@@ -164,6 +166,8 @@ pub(super) fn inventory(
         roles,
         oidc_providers: p.oidc.unwrap_or_default(),
         clusters: p.clusters.unwrap_or_default().into_values().collect(),
+        policies: p.policies,
+        instance_profiles: p.profiles,
         ..Inventory::default()
     })
 }
@@ -260,6 +264,22 @@ impl Parts {
             list(doc, "SecurityGroups").for_each(|g| self.owner(g));
         } else if has("RoleDetailList") {
             self.roles_given = true;
+            let policies = self.policies.get_or_insert_default();
+            for p in list(doc, "Policies") {
+                let document = list(p, "PolicyVersionList")
+                    .find(|v| v["IsDefaultVersion"] == true)
+                    .map(|v| policy(&v["Document"]));
+                // Those of AWS are listed beside the account's own; what they say is known.
+                if let Some(d) = document {
+                    policies.insert(text(p, "Arn"), d);
+                }
+            }
+            let profiles = self.profiles.get_or_insert_default();
+            for r in list(doc, "RoleDetailList") {
+                for i in list(r, "InstanceProfileList") {
+                    profiles.insert(text(i, "Arn"), text(r, "RoleName"));
+                }
+            }
             for r in list(doc, "RoleDetailList") {
                 self.role(r);
                 self.attached.insert(text(r, "RoleName"));
@@ -267,6 +287,13 @@ impl Parts {
         } else if has("Roles") {
             self.roles_given = true;
             list(doc, "Roles").for_each(|r| self.role(r));
+        } else if doc.get("InstanceProfiles").is_some_and(Value::is_array) {
+            let profiles = self.profiles.get_or_insert_default();
+            for i in list(doc, "InstanceProfiles") {
+                if let Some(role) = list(i, "Roles").next() {
+                    profiles.insert(text(i, "Arn"), text(role, "RoleName"));
+                }
+            }
         } else if has("RoleName") && has("PolicyDocument") {
             self.inline.push((
                 text(doc, "RoleName"),

@@ -21,6 +21,11 @@ pub(crate) async fn handle(state: &State, req: &Req) -> Reply {
     if let Err(refusal) = verdict {
         return refusal.reply(&req.service);
     }
+    if req.service == "ec2"
+        && let Some(reply) = super::launch::handle(state, req)
+    {
+        return reply;
+    }
     let reply = state.forward(req).await;
     if matches!(req.service.as_str(), "sts" | "iam") && reply.status().as_u16() == 200 {
         return learn(state, reply).await;

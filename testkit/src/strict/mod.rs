@@ -1,13 +1,14 @@
 //! The strict AWS layer: stands in front of the emulator, refuses what AWS refuses, answers what the emulator lacks,
 //! takes its time as AWS does, fails on demand and remembers every call. `bench.md` 4, rules from `eks.md` 7.
 //!
-//! - Route 53 and EKS are wholly ours ([`route53`], [`eks`]); all else is checked ([`guard`]) and forwarded.
+//! - Route 53, EKS and launch templates are wholly ours ([`route53`], [`eks`], [`launch`]); all else is checked ([`guard`]) and forwarded.
 //! - [`Strict::endpoint`] is for clients that honour `AWS_ENDPOINT_URL`; [`Strict::proxy`] for those that only know
 //!   `HTTPS_PROXY` (set `SSL_CERT_FILE` to the test CA and unset `AWS_CA_BUNDLE`).
 
 pub mod eks;
 mod guard;
 pub mod http;
+mod launch;
 pub mod log;
 pub mod route53;
 pub(crate) mod server;
@@ -82,6 +83,7 @@ pub(crate) struct State {
     faults: Mutex<log::Faults>,
     route53: Mutex<route53::Store>,
     eks: Mutex<eks::Store>,
+    launch: Mutex<launch::Store>,
     /// Access key id -> secret, for checking pre-signed tokens.
     keys: Mutex<HashMap<String, String>>,
     zone_listeners: Mutex<Vec<ZoneListener>>,
@@ -99,6 +101,10 @@ impl State {
 
     pub fn lock_eks(&self) -> MutexGuard<'_, eks::Store> {
         lock(&self.eks)
+    }
+
+    pub fn lock_launch(&self) -> MutexGuard<'_, launch::Store> {
+        lock(&self.launch)
     }
 
     pub fn learn_key(&self, id: &str, secret: &str) {
@@ -142,6 +148,7 @@ impl Strict {
             faults: Mutex::default(),
             route53: Mutex::default(),
             eks: Mutex::default(),
+            launch: Mutex::default(),
             keys: Mutex::default(),
             zone_listeners: Mutex::default(),
         });

@@ -5,10 +5,11 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, Cluster, Life, Subnet, access, bad, catalogue, check_tags, in_use, not_found, now,
-    same_request, text, texts,
+    Answer, Cluster, Life, Subnet, access, bad, bad_request, catalogue, check_tags, in_use,
+    not_found, now, same_request, text, texts,
 };
 use crate::strict::http::{Refusal, Req, unique_id};
+use crate::strict::launch::Template;
 use crate::strict::{Config, State};
 
 const EFFECTS: &[&str] = &["NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"];
@@ -41,6 +42,10 @@ pub(crate) struct NodeGroup {
     pub request: Value,
     pub subnets: Vec<Subnet>,
     pub issue: Option<(&'static str, String)>,
+    /// Root volume of its launch template, GiB.
+    pub disk_gib: Option<u64>,
+    /// Its launch template names security groups without the cluster's own: the nodes never reach the control plane.
+    pub cut_off: Option<String>,
 }
 
 /// The nodes that a group wants.
@@ -82,7 +87,10 @@ impl NodeGroup {
                 .next()
                 .unwrap_or_else(|| "m5.large".into()),
             capacity_type: own("capacityType"),
-            disk_gib: self.doc["diskSize"].as_u64().unwrap_or(20),
+            disk_gib: self
+                .disk_gib
+                .or(self.doc["diskSize"].as_u64())
+                .unwrap_or(20),
             labels: self.doc["labels"]
                 .as_object()
                 .into_iter()
@@ -127,14 +135,16 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
     cluster.nodegroups.retain(|name, group| {
         match group.life {
             Life::Creating(at) if at.elapsed() >= config.nodegroup_delay => {
-                if networked {
+                if networked && group.cut_off.is_none() {
                     group.life = Life::Active;
                 } else if at.elapsed() >= config.nodegroup_delay * 4 + config.addon_delay * 2 {
                     // AWS gives nodes some 20 minutes to join.
                     group.life = Life::Failed;
                     group.issue = Some((
                         "NodeCreationFailure",
-                        format!("Unhealthy nodes in the kubernetes cluster: node group {name} has no network plugin (vpc-cni is not installed)"),
+                        group.cut_off.clone().unwrap_or_else(|| {
+                            format!("Unhealthy nodes in the kubernetes cluster: node group {name} has no network plugin (vpc-cni is not installed)")
+                        }),
                     ));
                 }
             }
@@ -235,6 +245,57 @@ fn check_scaling(scaling: &Value) -> Result<Value, Refusal> {
     Ok(scaling.clone())
 }
 
+/// The group's launch template, when it names one: it exists, and EKS may use it (eks.md 1.6).
+fn template(state: &State, body: &Value) -> Result<Option<Template>, Refusal> {
+    let wanted = &body["launchTemplate"];
+    if !wanted.is_object() {
+        return Ok(None);
+    }
+    let (id, name) = (text(wanted, "id"), text(wanted, "name"));
+    if id.is_some() == name.is_some() {
+        return Err(bad(
+            "Specify either the id or the name of the launch template",
+        ));
+    }
+    let Some(found) = state.lock_launch().find(id, name).cloned() else {
+        return Err(bad_request(format!(
+            "Launch template {} was not found",
+            id.or(name).unwrap_or("")
+        )));
+    };
+    if let Some(version) = text(wanted, "version")
+        && !["1", "$Default", "$Latest"].contains(&version)
+    {
+        return Err(bad_request(format!(
+            "Version {version} of launch template {} was not found",
+            found.name
+        )));
+    }
+    match found.unfit(body) {
+        Some(why) => Err(bad(why)),
+        None => Ok(Some(found)),
+    }
+}
+
+/// 1 to 100 nodes or percent, one of the two (eks.md 1.6).
+fn check_update(config: &Value) -> Result<(), Refusal> {
+    let given: Vec<&Value> = ["maxUnavailable", "maxUnavailablePercentage"]
+        .iter()
+        .map(|k| &config[*k])
+        .filter(|v| !v.is_null())
+        .collect();
+    let sound = given.len() <= 1
+        && given
+            .iter()
+            .all(|v| v.as_u64().is_some_and(|n| (1..=100).contains(&n)));
+    if sound {
+        return Ok(());
+    }
+    Err(bad(
+        "updateConfig takes maxUnavailable or maxUnavailablePercentage, 1 to 100",
+    ))
+}
+
 fn check_template(body: &Value) -> Result<(), Refusal> {
     if body["launchTemplate"].is_object() {
         for key in ["diskSize", "remoteAccess"] {
@@ -310,6 +371,23 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     check_taints(&taints).map_err(named)?;
     let scaling = check_scaling(&body["scalingConfig"]).map_err(named)?;
     check_template(&body).map_err(named)?;
+    check_update(&body["updateConfig"]).map_err(named)?;
+    let template = template(state, &body).map_err(named)?;
+    for id in template.iter().flat_map(Template::security_groups) {
+        let (status, _) = state
+            .ask(
+                "ec2",
+                &req.who,
+                "DescribeSecurityGroups",
+                &[("GroupId.1", &id)],
+            )
+            .await;
+        if status != 200 {
+            return Err(named(bad(format!(
+                "The security group '{id}' of the launch template does not exist"
+            ))));
+        }
+    }
     check_tags(&body["tags"]).map_err(named)?;
     let capacity = text(&body, "capacityType")
         .unwrap_or("ON_DEMAND")
@@ -373,13 +451,26 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
             json!(20)
         };
     }
-    for key in ["launchTemplate", "remoteAccess", "nodeRepairConfig"] {
+    for key in ["remoteAccess", "nodeRepairConfig"] {
         if !body[key].is_null() {
             doc[key] = body[key].clone();
         }
     }
+    let mut cut_off = None;
+    if let Some(t) = &template {
+        doc["launchTemplate"] = json!({"id": t.id, "name": t.name, "version": "1"});
+        let groups = t.security_groups();
+        if !groups.is_empty() && !groups.contains(&cluster.security_group) {
+            cut_off = Some(format!(
+                "Unhealthy nodes in the kubernetes cluster: launch template {} names security groups without the cluster's own {}",
+                t.name, cluster.security_group
+            ));
+        }
+    }
     let group = NodeGroup {
         doc,
+        disk_gib: template.as_ref().map(Template::disk_gib),
+        cut_off,
         life: Life::Creating(Instant::now()),
         request: body,
         subnets,

@@ -1,5 +1,15 @@
 //! kops documents: which are read, which are refused, and one shape for all of them (v1alpha2).
 
+mod effective;
+mod leaves;
+mod release;
+
+pub use effective::{
+    Api, Effective, Imds, Known, NETWORKS, RootVolume, Setting, Source, effective,
+};
+pub use leaves::{Part, at, leaves, parts, push_index, push_key};
+pub use release::{Release, release};
+
 use super::model::Kops;
 use crate::error::{Error, Kind, Result};
 use serde_json::{Map, Value, json};

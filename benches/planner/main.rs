@@ -1,0 +1,98 @@
+//! How long a plan takes and how much memory, by the size of the company: `cargo bench --bench planner`.
+//!
+//! Each size runs in a process of its own, so that its peak memory is its own. The aim: a plan of 50,000 objects, 5,000 records, 40 instance groups and 2,000
+//! service accounts in at most 5 s and 500 MB, and the time per object flat from 5,000 to 50,000 objects.
+
+mod company;
+
+use company::{Size, company};
+use std::time::Instant;
+
+const SIZES: [Size; 4] = [
+    Size {
+        objects: 5_000,
+        records: 500,
+        groups: 40,
+        accounts: 200,
+    },
+    Size {
+        objects: 10_000,
+        records: 1_000,
+        groups: 40,
+        accounts: 400,
+    },
+    Size {
+        objects: 25_000,
+        records: 2_500,
+        groups: 40,
+        accounts: 1_000,
+    },
+    Size {
+        objects: 50_000,
+        records: 5_000,
+        groups: 40,
+        accounts: 2_000,
+    },
+];
+
+/// Peak resident memory of this process, KiB.
+fn peak() -> u64 {
+    std::fs::read_to_string("/proc/self/status")
+        .unwrap_or_default()
+        .lines()
+        .find_map(|l| {
+            l.strip_prefix("VmHWM:")?
+                .trim()
+                .strip_suffix("kB")?
+                .trim()
+                .parse()
+                .ok()
+        })
+        .unwrap_or(0)
+}
+
+fn one(size: Size) {
+    let snapshot = company(size);
+    let spec = crossfade::spec::defaults_for(&snapshot);
+    let before = peak();
+    let start = Instant::now();
+    let plan = crossfade::plan::plan(&spec, &snapshot);
+    let seconds = start.elapsed().as_secs_f64();
+    let blockers = plan.findings.len();
+    println!(
+        "{:>8} {:>8} {:>8.2} {:>10.1} {:>10} {:>10} {:>9} {:>8}",
+        size.objects,
+        size.records,
+        seconds,
+        seconds * 1e6 / size.objects as f64,
+        before / 1024,
+        peak() / 1024,
+        plan.steps.len(),
+        blockers
+    );
+}
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    if let Some(n) = args
+        .iter()
+        .find_map(|a| a.strip_prefix("--size=")?.parse::<usize>().ok())
+    {
+        if let Some(size) = SIZES.iter().find(|s| s.objects == n) {
+            one(*size);
+        }
+        return;
+    }
+    println!(
+        "{:>8} {:>8} {:>8} {:>10} {:>10} {:>10} {:>9} {:>8}",
+        "objects", "records", "seconds", "us/object", "input MB", "peak MB", "steps", "findings"
+    );
+    for size in SIZES {
+        let me =
+            std::env::current_exe().unwrap_or_else(|e| panic!("the benchmark's own file: {e}"));
+        let done = std::process::Command::new(me)
+            .arg(format!("--size={}", size.objects))
+            .status();
+        assert!(done.is_ok_and(|s| s.success()), "{} objects", size.objects);
+    }
+}

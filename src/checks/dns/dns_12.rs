@@ -1,0 +1,85 @@
+//! DNS-12: blue's ExternalDNS must stay stopped (externaldns.md rule 6, trap 22).
+
+use crate::checks::{Answered, Check, Input, Report};
+use crate::object::{annotation, label};
+use crate::plan::model::Severity;
+use serde_json::Value;
+
+pub(super) const CHECK: Check = Check {
+    id: "DNS-12",
+    severity: Severity::Blocker,
+    question: "Would something start blue's ExternalDNS again after it was stopped?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Pause its manager.",
+    source: "checks.md DNS-12",
+    run,
+};
+
+fn run(i: &Input, r: &mut Report) {
+    for (object, _) in i.instances {
+        let Some(o) = i.object(object).map(|o| o.object) else {
+            continue;
+        };
+        if o["kind"] != "Deployment" {
+            r.blocker(
+                object,
+                "is no Deployment: it cannot be stopped by its replica count",
+                "Run blue's ExternalDNS as a Deployment.",
+            );
+        }
+        if label(o, "app.kubernetes.io/managed-by") == Some("kops")
+            || label(o, "k8s-addon").is_some()
+        {
+            r.blocker(object, "is kept by kops's add-on manager, which may start it again (externaldns.md trap 22)", "Set externalDns.provider to none in the kops spec and run your own, or pause the add-on.");
+        }
+        let gitops = [
+            "argocd.argoproj.io/instance",
+            "kustomize.toolkit.fluxcd.io/name",
+            "helm.toolkit.fluxcd.io/name",
+        ]
+        .iter()
+        .any(|l| label(o, l).is_some())
+            || annotation(o, "argocd.argoproj.io/tracking-id").is_some();
+        if gitops {
+            r.blocker(
+                object,
+                "is kept by a GitOps tool, which would start it again",
+                "Suspend its reconciler first.",
+            );
+        }
+        let replicas = o
+            .pointer("/spec/replicas")
+            .and_then(Value::as_u64)
+            .unwrap_or(1);
+        if replicas != 1 {
+            r.warning(
+                object,
+                format!("runs with {replicas} replicas"),
+                "One replica writes; check why.",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::samples::*;
+    use crate::plan::model::Severity::Blocker;
+
+    #[test]
+    fn an_instance_that_kops_or_a_gitops_tool_keeps_would_come_back() {
+        let mut s = shop();
+        s.blue.objects[0]["metadata"]["annotations"] = serde_json::json!({"argocd.argoproj.io/tracking-id": "dns:apps/Deployment:platform/external-dns"});
+        fires(&spec(), &s, "DNS-12", Blocker, "GitOps");
+        s.blue.objects[0]["metadata"]["annotations"] = serde_json::json!({});
+        s.blue.objects[0]["metadata"]["labels"] =
+            serde_json::json!({"k8s-addon": "external-dns.addons.k8s.io"});
+        fires(&spec(), &s, "DNS-12", Blocker, "add-on manager");
+    }
+
+    #[test]
+    fn a_deployment_that_nothing_keeps_can_be_stopped() {
+        silent(&spec(), &shop(), "DNS-12");
+    }
+}

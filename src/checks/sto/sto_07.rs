@@ -1,0 +1,172 @@
+//! STO-07: keys of encrypted volumes. The managed policy of the EBS driver grants no KMS at all, so a customer key must let green's role in
+//! (eks.md 4). Key policies are in no snapshot.
+
+use super::volumes::{self, EBS, Source};
+use crate::checks::look::{count, text};
+use crate::checks::{Answered, Check, Input, Need, Part, Report, few};
+use crate::plan::model::Severity;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+
+pub(super) const CHECK: Check = Check {
+    id: "STO-07",
+    severity: Severity::Blocker,
+    question: "May green's roles use the keys of encrypted volumes and classes?",
+    needs: &[Need::Blue],
+    answered: Answered::Plan,
+    remedy: "Let green's role of the EBS driver use the key (kms:CreateGrant, Encrypt, Decrypt, ReEncrypt*, GenerateDataKey*, DescribeKey) in its key policy; a waiver with the statement answers it.",
+    source: "checks.md STO-07",
+    run,
+};
+
+fn run(i: &Input, r: &mut Report) {
+    let region = i.cx.region.as_str();
+    let mut keys: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for o in i.moving(&["StorageClass"]) {
+        let key = text(o.object, "/parameters/kmsKeyId");
+        if let Some(key) = key.filter(|k| !k.is_empty() && *k != "alias/aws/ebs") {
+            keys.entry(key.into()).or_default().insert(o.name.clone());
+        }
+    }
+    for (key, objects) in &keys {
+        let all: Vec<&String> = objects.iter().collect();
+        let of = key.split(':').nth(3).unwrap_or("");
+        let what = if !of.is_empty() && !region.is_empty() && of != region {
+            format!("is in {of}, green is in {region}: it cannot be used there")
+        } else {
+            format!(
+                "is a customer key, and the role {}-ebs-csi has no right to any key",
+                i.spec.green.name
+            )
+        };
+        if allowed(i, key) {
+            continue;
+        }
+        r.found(
+            all[0].clone(),
+            format!(
+                "key {key} {what}; named by {}: {}",
+                count(all.len(), "class"),
+                few(&all)
+            ),
+        );
+    }
+    // Volumes: an ARN does not tell AWS's own key from a customer's.
+    let handles: BTreeMap<String, &str> = volumes::all(i)
+        .into_iter()
+        .filter(|v| v.object.moves())
+        .filter_map(|v| match v.source {
+            Source::Csi(d, h) if d == EBS => Some((h, v.object.name.as_str())),
+            _ => None,
+        })
+        .collect();
+    if handles.is_empty() {
+        return;
+    }
+    let Some(listed) = i.snapshot.aws.as_ref().and_then(|a| a.volumes.as_ref()) else {
+        let (what, how) = Need::Part(Part::Volumes).words();
+        r.not_checked("volumes", what, how);
+        return;
+    };
+    let mut unknown: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for v in listed.iter().filter(|v| v.encrypted) {
+        if let (Some(name), Some(key)) = (handles.get(&v.id), v.kms_key.as_deref())
+            && !keys.contains_key(key)
+            && !allowed(i, key)
+        {
+            unknown.entry(key).or_default().push(name);
+        }
+    }
+    for (key, names) in unknown {
+        r.not_checked(
+            names[0],
+            &format!(
+                "whether {key} is AWS's own key for EBS or a customer key, used by {}: {}",
+                count(names.len(), "volume"),
+                few(&names)
+            ),
+            format!(
+                "Look with `aws kms describe-key`: KeyManager AWS is fine. {}",
+                CHECK.remedy
+            ),
+        );
+    }
+}
+
+/// Whether a role that green's driver has names the key in a policy of its own.
+fn allowed(i: &Input, key: &str) -> bool {
+    let name = format!("{}-ebs-csi", i.spec.green.name);
+    i.snapshot
+        .aws
+        .iter()
+        .flat_map(|a| &a.roles)
+        .filter(|role| role.name == name)
+        .flat_map(|role| role.inline_policies.values())
+        .any(|p: &Value| p.to_string().contains(key))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::samples::*;
+    use crate::plan::model::Severity::{Blocker, NotChecked};
+    use crate::world::cloud::Volume;
+    use serde_json::json;
+
+    const KEY: &str = "arn:aws:kms:eu-west-1:000000000000:key/1";
+
+    #[test]
+    fn a_class_with_a_customer_key_blocks_until_the_role_may_use_it() {
+        let class = |p: serde_json::Value| {
+            with(vec![object(
+                "storage.k8s.io/v1",
+                "StorageClass",
+                "secret",
+                json!({"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer", "parameters": p}),
+            )])
+        };
+        fires(
+            &spec(),
+            &class(json!({"encrypted": "true", "kmsKeyId": KEY})),
+            "STO-07",
+            Blocker,
+            KEY,
+        );
+        silent(&spec(), &class(json!({"encrypted": "true"})), "STO-07");
+    }
+
+    #[test]
+    fn the_key_of_a_volume_is_asked_about_and_a_plain_volume_is_fine() {
+        let mut s = with(vec![object(
+            "v1",
+            "PersistentVolume",
+            "pv-1",
+            json!({"spec": {"awsElasticBlockStore": {"volumeID": "vol-1"}}}),
+        )]);
+        fires(
+            &spec(),
+            &s,
+            "STO-07",
+            NotChecked,
+            "EBS volumes were not read",
+        );
+        let mut v = Volume {
+            id: "vol-1".into(),
+            zone: "eu-west-1a".into(),
+            size_gib: 1,
+            kind: "gp2".into(),
+            encrypted: true,
+            kms_key: Some(KEY.into()),
+            attached_to: None,
+            tags: Default::default(),
+        };
+        if let Some(a) = &mut s.aws {
+            a.volumes = Some(vec![v.clone()]);
+        }
+        fires(&spec(), &s, "STO-07", NotChecked, "persistentvolume/pv-1");
+        v.encrypted = false;
+        if let Some(a) = &mut s.aws {
+            a.volumes = Some(vec![v]);
+        }
+        silent(&spec(), &s, "STO-07");
+    }
+}
