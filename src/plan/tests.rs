@@ -50,7 +50,7 @@ pub(crate) fn kops_snapshot(path: &Path) -> Snapshot {
     s
 }
 
-fn corpus(name: &str) -> PathBuf {
+pub(crate) fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus/kops")
         .join(name)
@@ -164,7 +164,7 @@ fn the_same_input_gives_the_same_digest_whatever_the_order_of_instance_groups() 
 }
 
 /// The company "shop" as the repository keeps it, with the statuses and records that its controllers and its ExternalDNS 0.10.2 made.
-fn shop() -> (Spec, Snapshot) {
+pub(crate) fn shop() -> (Spec, Snapshot) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testkit/fixtures/shop");
     let mut paths = vec![
         dir.join("kops/get-all.yaml"),

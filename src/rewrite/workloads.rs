@@ -374,6 +374,7 @@ fn pod_template(w: &mut Work, template: &str) {
         take(&mut w.object, &meta);
     }
     roles(w, template);
+    super::tokens::rewrite(w, template);
     let spec = format!("{template}/spec");
     selectors(w, &spec);
     replace_env(w, &spec);

@@ -7,6 +7,15 @@ use crate::yaml;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+/// Access policies of EKS (eks.md 1.4).
+const ACCESS_POLICIES: &[&str] = &[
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSClusterAdminPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSViewPolicy",
+];
+
 /// Checks apiVersion and kind before the fields: a file of another version would otherwise fail on some field's name, which
 /// tells nobody what is wrong.
 pub fn head(text: &str, file: &str) -> Result<()> {
@@ -222,6 +231,22 @@ impl Checker<'_> {
                 ));
             }
         }
+        for (i, access) in green.access.iter().enumerate() {
+            if let Some(policy) = access.policy.as_deref()
+                && !ACCESS_POLICIES.contains(&policy)
+            {
+                let i = i.to_string();
+                let near = yaml::nearest(policy, ACCESS_POLICIES.iter().copied())
+                    .map(|n| format!("did you mean `{n}`? "))
+                    .unwrap_or_default();
+                return Err(self.refuse(
+                    &["green", "access", &i, "policy"],
+                    format!("`{policy}` is no access policy of EKS"),
+                    format!("{near}EKS has {}", ACCESS_POLICIES.join(", ")),
+                ));
+            }
+        }
+        self.roles(green)?;
         let mut principals = BTreeSet::new();
         for (i, access) in green.access.iter().enumerate() {
             if !principals.insert(&access.principal) {
@@ -314,6 +339,54 @@ impl Checker<'_> {
                         "use at most 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; before the name a DNS name and `/` may stand",
                     ));
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self, green: &super::model::Green) -> Result<()> {
+        for (account, wish) in &green.roles {
+            let path = ["green", "roles", account.as_str()];
+            let parts: Vec<&str> = account.split('/').collect();
+            if parts.len() != 2 || parts.iter().any(|p| p.is_empty()) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names no service account"),
+                    "write it as `NAMESPACE/ACCOUNT`",
+                ));
+            }
+            let own = !wish.from_node_role.is_empty() || !wish.policies.is_empty();
+            if wish.role.is_some() && own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names a role that exists and rights for a new one"),
+                    "keep `role`, or keep `fromNodeRole` and `policies`: crossfade adds no rights to a role that others use",
+                ));
+            }
+            if wish.role.is_none() && !own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` gets nothing"),
+                    "give `role`, `fromNodeRole` or `policies`, or leave the account out",
+                ));
+            }
+            if let Some(bad) = wish.from_node_role.iter().find(|s| !s.contains('/')) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` names no statement"),
+                    "write it as the finding IAM-04 does: `POLICY/SID` or `POLICY/INDEX`",
+                ));
+            }
+            if let Some(bad) = wish
+                .policies
+                .iter()
+                .find(|p| !(p.starts_with("arn:") && p.contains(":policy/")))
+            {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` is no managed policy"),
+                    "give its ARN, as in arn:aws:iam::123456789012:policy/NAME",
+                ));
             }
         }
         Ok(())
