@@ -11,7 +11,7 @@ use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::Resource;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Adds roles, add-ons, components and access to the target.
 pub(super) fn complete(
