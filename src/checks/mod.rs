@@ -5,8 +5,10 @@
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
 mod cap;
+mod api;
 mod dat;
 mod dns;
+mod git;
 mod iam;
 mod id;
 pub mod ids;
@@ -19,6 +21,7 @@ mod sto;
 mod tls;
 mod ver;
 mod words;
+mod wl;
 
 #[cfg(test)]
 mod company;
@@ -343,12 +346,16 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
+#[rustfmt::skip]
 const FAMILIES: &[&[Check]] = &[
     id::ALL,
     iam::ALL,
     ver::ALL,
     cap::ALL,
     net::ALL,
+    api::ALL,
+    wl::ALL,
+    git::ALL,
     dns::ALL,
     tls::ALL,
     sto::ALL,

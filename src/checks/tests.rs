@@ -332,36 +332,59 @@ fn dns_01_and_02_an_owner_that_cannot_be_told_apart_and_a_foreign_record_block()
     says(&plan(&spec(), &s), "DNS-01", Severity::Blocker, "`default`");
 }
 
+/// Families whose checks are all registered. The integrator adds a family when it lands; in the end this is every family of the catalogue.
+const LANDED: &[&str] = &["ID", "VER", "API", "WL", "GIT", "SNG"];
+
 #[test]
-fn sng_something_that_looks_single_and_is_not_declared_is_named() {
-    let one = |name: &str, extra: Value| {
-        let mut o = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}, "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "x"}]}}}});
-        for (k, v) in extra.as_object().into_iter().flatten() {
-            o["spec"][k] = v.clone();
-        }
-        o
-    };
+fn every_check_of_the_catalogue_is_registered_once_its_family_has_landed() {
+    use crate::checks::{all, ids::CATALOGUE};
+    assert_eq!(CATALOGUE.len(), 132);
+    let family = |id: &str| id.split('-').next().unwrap_or("").to_string();
+    for id in CATALOGUE
+        .iter()
+        .filter(|i| LANDED.contains(&family(i).as_str()))
+    {
+        assert_eq!(all().filter(|c| c.id == *id).count(), 1, "{id}");
+    }
+    for c in all() {
+        assert_eq!(all().filter(|d| d.id == c.id).count(), 1, "{} twice", c.id);
+        assert!(crate::checks::ids::is_known(c.id), "{}", c.id);
+        assert!(c.question.ends_with('?'), "{}: {}", c.id, c.question);
+        assert!(c.remedy.ends_with('.'), "{}: {}", c.id, c.remedy);
+        assert!(!c.source.is_empty(), "{}", c.id);
+    }
+}
+
+#[test]
+fn a_waiver_takes_a_blocker_out_of_the_way_of_a_plan_and_only_that_one() {
     let mut s = snapshot();
-    s.blue.objects = vec![
-        one("api", json!({})),
-        one("importer", json!({"strategy": {"type": "Recreate"}})),
-        one("mail-worker", json!({})),
-    ];
-    let named = |p: &Plan| -> Vec<String> {
-        of(p, "SNG-01")
-            .iter()
-            .filter(|f| f.severity == Severity::Warning)
-            .map(|f| f.object.clone())
-            .collect()
+    let mut c = kops();
+    c["spec"]["kubeAPIServer"] =
+        json!({"featureGates": {"HPAScaleToZero": "true", "MaxUnavailableStatefulSet": "true"}});
+    s.kops.cluster = Some(c);
+    s.taken = Some("2026-11-30".into());
+    let object = "kops/spec.kubeAPIServer.featureGates.HPAScaleToZero";
+    let with = |expires: &str| {
+        let mut spec = spec();
+        spec.waivers = serde_json::from_value(json!([
+            {"check": "VER-05", "object": object, "reason": "nothing scales to zero", "expires": expires},
+            {"check": "NET-06", "reason": "read"}
+        ]))
+        .expect("waivers");
+        plan(&spec, &s)
     };
+    let p = with("2026-12-31");
+    let blocks: Vec<&str> = of(&p, "VER-05")
+        .iter()
+        .filter(|f| f.blocks())
+        .map(|f| f.object.as_str())
+        .collect();
     assert_eq!(
-        named(&plan(&spec(), &s)),
-        ["deployment/n/importer", "deployment/n/mail-worker"]
+        blocks,
+        ["kops/spec.kubeAPIServer.featureGates.MaxUnavailableStatefulSet"]
     );
-    let mut declared = spec();
-    declared.workloads.singletons =
-        vec!["deployment/n/importer".into(), "deployment/n/nobody".into()];
-    let p = plan(&declared, &s);
-    assert_eq!(named(&p), ["deployment/n/mail-worker"]);
-    says(&p, "SNG-01", Severity::Blocker, "no such object");
+    says(&p, "WAIVER-unused", Severity::Info, "no finding NET-06");
+    let p = with("2026-11-29");
+    assert_eq!(of(&p, "VER-05").iter().filter(|f| f.blocks()).count(), 2);
+    says(&p, "VER-05", Severity::Blocker, "ran out on 2026-11-29");
 }
