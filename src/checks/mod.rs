@@ -4,8 +4,8 @@
 //! `mod.rs` lists them in `ALL`, [`FAMILIES`] lists the families. A finding names the object whose state is wrong, as it is spelled everywhere,
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
-mod cap;
 mod api;
+mod cap;
 mod dat;
 mod dns;
 mod git;
@@ -20,8 +20,8 @@ mod sng;
 mod sto;
 mod tls;
 mod ver;
-mod words;
 mod wl;
+mod words;
 
 #[cfg(test)]
 mod company;
