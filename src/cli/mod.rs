@@ -12,6 +12,7 @@ mod folder;
 mod hazards;
 pub mod init;
 mod migrate;
+mod network;
 mod plan;
 mod printer;
 mod progress;

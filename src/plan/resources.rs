@@ -236,8 +236,11 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
         needs.extend(needs_role(a));
         add(addon(a), &needs);
     }
-    for rule in security_group_rules(snapshot, spec) {
-        add(rule, std::slice::from_ref(&cluster));
+    // Rules of other people's groups that let blue's nodes in, once more for green's (eks.md 2.3): added beside them, never edited.
+    for trust in super::trust::trust_of_blue(snapshot, spec, target) {
+        if let super::trust::NodeTrust::Mirrored { rule, .. } = trust {
+            add(rule, std::slice::from_ref(&cluster));
+        }
     }
     out
 }
@@ -257,44 +260,4 @@ fn role(r: &TargetRole, trust: Value) -> Resource {
         boundary: r.boundary.clone(),
         path: r.path.clone(),
     }
-}
-
-/// Rules of other people's groups that name blue's nodes, once more for green's (eks.md 2.3): added beside them, never edited.
-fn security_group_rules(snapshot: &Snapshot, spec: &Spec) -> Vec<Resource> {
-    let Some(aws) = &snapshot.aws else {
-        return vec![];
-    };
-    let blue = &spec.blue.cluster;
-    let owned = |tags: &BTreeMap<String, String>| {
-        tags.get("KubernetesCluster") == Some(blue)
-            || tags
-                .get(&format!("kubernetes.io/cluster/{blue}"))
-                .is_some_and(|v| v == "owned")
-    };
-    let nodes: BTreeSet<&str> = aws
-        .security_groups
-        .iter()
-        .filter(|g| g.name == format!("nodes.{blue}"))
-        .map(|g| g.id.as_str())
-        .collect();
-    let mut out = vec![];
-    for g in aws
-        .security_groups
-        .iter()
-        .filter(|g| !owned(&g.tags) && !nodes.contains(g.id.as_str()))
-    {
-        for r in &g.ingress {
-            if r.source_group.as_deref().is_some_and(|s| nodes.contains(s)) {
-                out.push(Resource::SecurityGroupRule {
-                    group: g.id.clone(),
-                    protocol: r.protocol.clone(),
-                    from_port: r.from_port,
-                    to_port: r.to_port,
-                    source_group: "${cluster.security_group}".into(),
-                    description: format!("crossfade {}: as nodes.{blue}", spec.name),
-                });
-            }
-        }
-    }
-    out
 }

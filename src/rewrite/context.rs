@@ -302,7 +302,7 @@ impl Context {
     }
 
     /// Whether a CIDR lies in blue's pod or service range.
-    pub(super) fn is_blue_range(&self, cidr: &str) -> bool {
+    pub(crate) fn is_blue_range(&self, cidr: &str) -> bool {
         range(cidr).is_some_and(|(a, b)| {
             self.blue_ranges
                 .iter()
@@ -332,7 +332,7 @@ impl Context {
     }
 
     /// Words in a text that only mean something on blue (NET-06).
-    pub(super) fn blue_literals(&self, text: &str) -> Vec<String> {
+    pub(crate) fn blue_literals(&self, text: &str) -> Vec<String> {
         let mut out: Vec<String> = text
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'))
             .map(|w| w.trim_matches(['.', '-']))

@@ -376,7 +376,6 @@ fn pod_template(w: &mut Work, template: &str) {
     roles(w, template);
     let spec = format!("{template}/spec");
     selectors(w, &spec);
-    hosts(w, &spec);
     replace_env(w, &spec);
 }
 
@@ -545,18 +544,9 @@ fn selectors(w: &mut Work, spec: &str) {
     if changed {
         w.changed(46);
     }
+    // Whether a node answers what is left is asked over all groups at once: CAP-01.
     if !unmapped.is_empty() {
         w.tidied(46);
-        w.find(
-            "CAP-01",
-            Severity::Blocker,
-            46,
-            format!(
-                "no node of green will have {}: it could not be scheduled",
-                unmapped.join(", ")
-            ),
-            "Label a node group accordingly, or change the selector on blue.",
-        );
     }
     let master = items(w.original, &format!("{spec}/tolerations")).any(|t| {
         t["key"].as_str().is_some_and(|k| {
@@ -617,33 +607,6 @@ fn map_label(key: &str, value: &str, w: &Work) -> Mapped {
         }
         _ if w.cx.node_labels.iter().any(|(k, _)| k == key) && value.is_empty() => Mapped::Same,
         _ => Mapped::Missing(format!("{key}={value}")),
-    }
-}
-
-/// CAP-12: paths that a containerd node of EKS does not have.
-fn hosts(w: &mut Work, spec: &str) {
-    let bad: Vec<String> = items(w.original, &format!("{spec}/volumes"))
-        .filter_map(|v| text(v, "/hostPath/path"))
-        .filter(|p| {
-            p.contains("docker")
-                || p.starts_with("/etc/kubernetes")
-                || p.starts_with("/srv/kubernetes")
-                || p.contains("kops")
-        })
-        .map(String::from)
-        .collect();
-    if !bad.is_empty() {
-        w.tidied(46);
-        w.find(
-            "CAP-12",
-            Severity::Blocker,
-            46,
-            format!(
-                "mounts {} of the host: green's nodes run containerd and have no such path",
-                bad.join(", ")
-            ),
-            "Change the agent on blue, or list it under workloads.skip.",
-        );
     }
 }
 

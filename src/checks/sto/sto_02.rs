@@ -93,27 +93,37 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_efs_volume_needs_the_efs_driver_and_flex_volumes_have_no_successor() {
+    fn a_driver_that_stays_on_blue_blocks_and_one_that_comes_along_does_not() {
         let mut s = with(vec![object(
             "v1",
             "PersistentVolume",
             "media",
-            json!({"spec": {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}}}),
+            json!({"spec": {"csi": {"driver": "juice.example.com", "volumeHandle": "m"}}}),
         )]);
-        fires(&spec(), &s, "STO-02", Blocker, "csidriver/efs.csi.aws.com");
+        fires(
+            &spec(),
+            &s,
+            "STO-02",
+            Blocker,
+            "csidriver/juice.example.com",
+        );
         s.blue.objects.push(object(
             "storage.k8s.io/v1",
             "CSIDriver",
-            "efs.csi.aws.com",
+            "juice.example.com",
             json!({"spec": {}}),
         ));
         silent(&spec(), &s, "STO-02");
-        s.blue.objects.push(workload(
+    }
+
+    #[test]
+    fn a_flex_volume_has_no_successor() {
+        let s = with(vec![workload(
             "Deployment",
             "app",
             "app:1",
             json!({"volumes": [{"name": "v", "flexVolume": {"driver": "x/y"}}]}),
-        ));
+        )]);
         fires(
             &spec(),
             &s,

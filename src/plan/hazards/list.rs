@@ -71,7 +71,7 @@ fn versions(f: &Facts, hops: &[Hop], out: &mut Vec<Hazard>) {
     if f.has_kops {
         if blue < oldest {
             out.push(hazard("kops-window", Blocker, format!("today's kops (1.{KOPS_TODAY}) accepts Kubernetes 1.{oldest} and newer: it cannot read this cluster (1.{blue}, {}); each hop needs an old release of kops, which nobody fixes any more", f.release), "kops.md 6").until(format!("kops 1.{}", blue + KOPS_WINDOW)));
-        } else if blue + KOPS_FRESH <= KOPS_TODAY {
+        } else if blue + KOPS_FRESH < KOPS_TODAY {
             out.push(
                 hazard(
                     "kops-window",

@@ -22,7 +22,8 @@ pub(crate) async fn handle(state: &State, req: &Req) -> Reply {
         return refusal.reply(&req.service);
     }
     if req.service == "ec2"
-        && let Some(reply) = super::launch::handle(state, req)
+        && let Some(reply) =
+            super::launch::handle(state, req).or_else(|| super::instance_types::handle(state, req))
     {
         return reply;
     }

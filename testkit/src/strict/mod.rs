@@ -1,13 +1,14 @@
 //! The strict AWS layer: stands in front of the emulator, refuses what AWS refuses, answers what the emulator lacks,
 //! takes its time as AWS does, fails on demand and remembers every call. `bench.md` 4, rules from `eks.md` 7.
 //!
-//! - Route 53, EKS and launch templates are wholly ours ([`route53`], [`eks`], [`launch`]); all else is checked ([`guard`]) and forwarded.
+//! - Route 53, EKS, launch templates and instance types are wholly ours ([`route53`], [`eks`], [`launch`], [`instance_types`]); all else is checked ([`guard`]) and forwarded.
 //! - [`Strict::endpoint`] is for clients that honour `AWS_ENDPOINT_URL`; [`Strict::proxy`] for those that only know
 //!   `HTTPS_PROXY` (set `SSL_CERT_FILE` to the test CA and unset `AWS_CA_BUNDLE`).
 
 pub mod eks;
 mod guard;
 pub mod http;
+mod instance_types;
 mod launch;
 pub mod log;
 pub mod route53;
