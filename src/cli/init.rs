@@ -89,7 +89,24 @@ pub fn run(args: &InitArgs) -> Result<Report> {
     options.write(true).create_new(true);
     std::io::Write::write_all(&mut options.open(&target).map_err(fail)?, text.as_bytes())
         .map_err(fail)?;
-    let next = format!("crossfade discover {}", folder.display());
+    // From where init read, discover reads again: a plan from files needs no server.
+    let next = match (&args.snapshot, args.from_files.as_slice()) {
+        (Some(dir), _) => format!(
+            "crossfade plan --snapshot {} --spec {}",
+            dir.display(),
+            target.display()
+        ),
+        (None, []) => format!("crossfade discover {}", folder.display()),
+        (None, paths) => format!(
+            "crossfade discover {} --from-files {}",
+            folder.display(),
+            paths
+                .iter()
+                .map(|p| p.display().to_string())
+                .collect::<Vec<_>>()
+                .join(" ")
+        ),
+    };
     Ok(Report {
         text: format!(
             "wrote {}\nread it, fill in what only you know (databases, access), then: {next}",

@@ -9,6 +9,7 @@ mod explain;
 mod finalize;
 mod findings;
 mod folder;
+mod hazards;
 pub mod init;
 mod migrate;
 mod plan;
@@ -102,6 +103,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Skip(args) => rollback::skip(&args, &global, printer),
         Command::Checks(args) => checks::run(&args, &global, printer),
         Command::Explain(args) => explain::run(&args, &global, printer),
+        Command::Hazards(args) => hazards::run(&args, &global, printer),
         Command::Cost(args) => cost::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),
         Command::Completions { shell } => {

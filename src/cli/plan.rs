@@ -6,7 +6,7 @@ use super::folder::PlanFolder;
 use super::printer::{Printer, range};
 use super::rooms;
 use crate::error::{Error, Kind, Result};
-use crate::plan::model::{Fate, Phase, Plan};
+use crate::plan::model::{Fate, Phase, Plan, ResourceState};
 use std::collections::BTreeMap;
 
 /// Runs the verb.
@@ -126,7 +126,13 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
         names(t.addons.len(), "add-on"),
         names(plan.names.len(), "name")
     ));
+    if let Some(line) = resources(plan) {
+        printer.line(format!("  {line}"));
+    }
     printer.line(format!("  {}", super::cost::line(plan)));
+    if let Some(line) = plan.hazards.line() {
+        printer.line(format!("  {line} (crossfade hazards)"));
+    }
     super::findings::show(plan, printer, all_findings);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));
@@ -153,6 +159,28 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
         }
     }
     timeline(plan, printer);
+}
+
+/// `3 to create, 2 adopted, 1 left to Terraform`: what is done with the resources of green; nothing when the plan is of an
+/// older version.
+pub fn resources(plan: &Plan) -> Option<String> {
+    let words = [
+        (ResourceState::Create, "to create"),
+        (ResourceState::ExistsEqual, "there already"),
+        (ResourceState::Adopt, "adopted"),
+        (ResourceState::Terraform, "left to Terraform"),
+        (ResourceState::Foreign, "somebody else's, not released"),
+        (ResourceState::Differs, "there, but different"),
+    ];
+    let parts: Vec<String> = words
+        .iter()
+        .filter_map(|(state, word)| {
+            let all = plan.target.resources.iter();
+            let n = all.filter(|r| r.state == *state).count();
+            (n > 0).then(|| format!("{n} {word}"))
+        })
+        .collect();
+    (!parts.is_empty()).then(|| format!("AWS resources: {}", parts.join(", ")))
 }
 
 /// `copied`, ...

@@ -519,6 +519,7 @@ pub fn plan() -> Plan {
             node_groups: vec![],
             roles: vec![],
             addons: vec![],
+            resources: vec![],
             components: vec![],
             access: vec![],
         },

@@ -309,6 +309,7 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
             node_groups,
             roles: vec![],
             addons: vec![],
+            resources: vec![],
             components: vec![],
             access: vec![],
         },

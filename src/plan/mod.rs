@@ -4,6 +4,7 @@ pub mod access;
 pub mod addons;
 pub mod cost;
 mod defaults;
+pub mod diff;
 mod dns;
 pub mod fates;
 mod file;
@@ -21,6 +22,8 @@ mod waivers;
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
 
+#[cfg(test)]
+pub(crate) mod corpus_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -67,7 +70,11 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
-    let target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let mut target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let made = resources::all(&target, &spec, snapshot);
+    let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
+    target.resources = states;
+    findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
@@ -114,6 +121,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         (a.severity, &a.id, &a.object, &a.message).cmp(&(b.severity, &b.id, &b.object, &b.message))
     });
     findings.dedup();
+    let hazards = hazards::hazards(&spec, snapshot);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -125,7 +133,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         verdicts,
         generated,
         fields: read.fields,
-        hazards: Default::default(),
+        hazards,
         network: Default::default(),
         cost,
         names: names.names,

@@ -169,12 +169,45 @@ pub struct Target {
     pub roles: Vec<TargetRole>,
     /// Add-ons.
     pub addons: Vec<TargetAddon>,
+    /// What is done with each resource that green is made of, in the order of the steps.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<TargetResource>,
     /// Each part of blue's platform, and what green has in its place.
     #[serde(default)]
     pub components: Vec<TargetComponent>,
     /// Who gets in, besides the caller.
     #[serde(default)]
     pub access: Vec<TargetAccess>,
+}
+
+/// What is done with a resource of green.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ResourceState {
+    /// It is made.
+    Create,
+    /// It is there, from a former run or as a part of something else: kept.
+    ExistsEqual,
+    /// Somebody made it, and `green.adopt` says to use it: never changed, never deleted.
+    Adopt,
+    /// It is there and cannot be used as it is.
+    Differs,
+    /// It is in the given Terraform state: left to Terraform.
+    Terraform,
+    /// Somebody made it, and nobody said that it may be used.
+    Foreign,
+}
+
+/// A resource of green against what is there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub struct TargetResource {
+    /// Id, as in `node-group/shop-green/nodes`; `green.adopt` takes it.
+    pub id: String,
+    /// What is done.
+    pub state: ResourceState,
+    /// Why; of a resource left to Terraform its address.
+    pub why: String,
 }
 
 /// The EKS cluster.

@@ -1,8 +1,9 @@
 //! Steps with their edges: the order of eks.md 0.4, replay.md 3 and the cutover of externaldns.md 8.
 
+use super::diff;
 use super::dns::Names;
 use super::generated;
-use super::model::{Phase, Promise, StepSpec, Target, Verdict};
+use super::model::{Phase, Promise, ResourceState, StepSpec, Target, Verdict};
 use super::resources;
 use crate::object::ObjectId;
 use crate::snapshot::model::Snapshot;
@@ -224,13 +225,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     let all = resources::all(i.target, i.spec, i.snapshot);
     // Ids are for people too: what is only known once the cluster stands goes by its role in the plan.
     let cluster = i.target.cluster.name.clone();
-    let step_id = |r: &str| {
-        let r = r
-            .replace("${cluster.issuer}", &cluster)
-            .replace("${cluster.security_group}", "green")
-            .replace("${caller}", "caller");
-        format!("provision/{r}")
-    };
+    let step_id = |r: &str| format!("provision/{}", diff::shown(r, &cluster));
     let mut ids = vec![];
     let mut groups = vec![];
     let mut group_steps = vec![];
@@ -278,18 +273,35 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
                 format!("let a service account of green assume {role}")
             }
         };
+        let shown = diff::shown(&rid, &cluster);
+        let state = i.target.resources.iter().find(|t| t.id == shown);
+        let kept = state.and_then(|t| match t.state {
+            ResourceState::ExistsEqual => Some(format!("keep {shown}: it is there")),
+            ResourceState::Adopt => Some(format!("use {shown} as it is; never deleted")),
+            ResourceState::Terraform => Some(format!("use {shown}; left to Terraform ({})", t.why)),
+            _ => None,
+        });
+        let is_kept = kept.is_some();
         let id = b.add(
             &step_id(&rid),
             Phase::Provision,
             "cloud.ensure",
             &needs,
-            promise,
-            summary,
+            if is_kept { Promise::Exact } else { promise },
+            kept.unwrap_or(summary),
             json!({"resource": n.resource}),
-            expected(&n.resource),
+            if is_kept {
+                [1, 15]
+            } else {
+                expected(&n.resource)
+            },
         );
         if let Resource::NodeGroup { name, desired, .. } = &n.resource {
-            groups.push(json!({"name": name, "count": desired}));
+            // An existing group is not resized: its nodes are as many as they are.
+            let count = diff::nodes_now(i.snapshot, &cluster, name)
+                .filter(|_| is_kept)
+                .unwrap_or(*desired);
+            groups.push(json!({"name": name, "count": count}));
             group_steps.push(id.clone());
         }
         ids.push(id);

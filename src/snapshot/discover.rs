@@ -23,7 +23,10 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
     let mut answered = false;
 
     let kops = match kops.and_then(super::kops::checked) {
-        Ok(k) => k,
+        Ok(mut k) => {
+            missing.append(&mut k.not_read);
+            k
+        }
         // A cluster of another cloud or a wrong document will not get better by going on.
         Err(e) if e.kind == Kind::BadInput => return Err(e),
         Err(e) => {

@@ -80,6 +80,19 @@ pub struct Kops {
     /// Where each leaf stands, as `cluster/spec.kubelet.maxPods` to `file:line:column`.
     #[serde(default)]
     pub places: BTreeMap<String, String>,
+    /// Add-ons that blue's masters apply (`addons/bootstrap-channel.yaml`): name to version, empty when the channel names none.
+    #[serde(default)]
+    pub addons: BTreeMap<String, String>,
+    /// Objects that were given to kops beside the cluster (`clusteraddons/default`, other kinds in an export), as
+    /// `kind/namespace/name`: names only.
+    #[serde(default)]
+    pub extra_objects: Vec<String>,
+    /// Keys below `pki/`, `secrets/` and `backups/` of the store: their names only, nothing of them is ever opened.
+    #[serde(default)]
+    pub closed_keys: Vec<String>,
+    /// Parts of the store that were not read; they go on to `Snapshot.not_checked`.
+    #[serde(skip)]
+    pub not_read: Vec<NotChecked>,
 }
 
 /// One cluster.

@@ -94,9 +94,14 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
     );
     files.insert(
         "kops/sources.json".into(),
-        pretty(
-            &json!({"kopsVersion": snapshot.kops.kops_version, "sources": snapshot.kops.sources, "places": snapshot.kops.places}),
-        )?,
+        pretty(&json!({
+            "kopsVersion": snapshot.kops.kops_version,
+            "sources": snapshot.kops.sources,
+            "places": snapshot.kops.places,
+            "addons": snapshot.kops.addons,
+            "extraObjects": snapshot.kops.extra_objects,
+            "closedKeys": snapshot.kops.closed_keys,
+        }))?,
     );
     cluster_files("blue", &snapshot.blue, &mut files)?;
     if let Some(green) = &snapshot.green {
@@ -280,6 +285,10 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
             kops_version: part(&sources["kopsVersion"]),
             sources: part(&sources["sources"]),
             places: part(&sources["places"]),
+            addons: part(&sources["addons"]),
+            extra_objects: part(&sources["extraObjects"]),
+            closed_keys: part(&sources["closedKeys"]),
+            not_read: vec![],
         },
         blue: r.cluster("blue", &names)?,
         green: has("green/kinds.json")

@@ -126,6 +126,7 @@ pub struct Group {
 }
 
 mod cloud_ensure;
+pub(crate) use cloud_ensure::principal;
 mod data;
 mod dns_drain;
 mod dns_ttl;

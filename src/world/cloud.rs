@@ -305,8 +305,10 @@ pub struct Found {
     pub run: Option<String>,
     /// Whether it equals what was asked for (in the fields of [`Resource`]); `false` means somebody made it differently.
     pub equal: bool,
-    /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`;
-    /// `differs`: in which fields it differs, with both values, when it is not equal.
+    /// In which fields it differs, where the kind tells them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub differences: Vec<compare::Difference>,
+    /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
     pub attributes: BTreeMap<String, String>,
 }
 

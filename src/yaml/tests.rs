@@ -187,3 +187,34 @@ fn a_path_is_found_by_key_and_index_and_falls_back_to_what_exists() {
     );
     assert_eq!(at(&["data"]), (2, 1));
 }
+
+#[test]
+fn every_leaf_has_its_place_in_each_form_of_text() {
+    let yaml = "\u{feff}// banner\n---\na:\n  b: 1\n  c: []\n  \"d.e/f\":\n  - x\n  -  {y: ~}\n---\n# nothing\n---\nz: 2\r\n";
+    assert_eq!(
+        places(yaml),
+        [
+            (
+                json!({"a": {"b": "4:6", "c": "5:6", "d.e/f": ["7:5", {"y": "8:10"}]}}),
+                3
+            ),
+            (json!({"z": "12:4"}), 12),
+        ]
+    );
+    let array = "[\n  {\"a\": 1},\n\t{\"b\": {\"c\": \"x\"}}\n]\n";
+    assert_eq!(
+        places(array),
+        [(json!({"a": "2:9"}), 2), (json!({"b": {"c": "3:14"}}), 3)]
+    );
+    let row = "{\"a\": 1}\n{\"b\": [2]}\n";
+    assert_eq!(
+        places(row),
+        [(json!({"a": "1:7"}), 1), (json!({"b": ["2:8"]}), 2)]
+    );
+    // As many places as documents, whatever is in the file.
+    for text in [yaml, array, row] {
+        let read = manifests(text, "f");
+        let lines: Vec<usize> = places(text).into_iter().map(|p| p.1).collect();
+        assert_eq!(read.len(), lines.len());
+    }
+}

@@ -7,10 +7,10 @@ use serde_json::Value;
 pub(super) const CHECK: Check = Check {
     id: "ID-01",
     severity: Severity::Blocker,
-    question: "Differs from the pinned plan, or blue = green?",
+    question: "Is green neither blue nor something that is there already?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Re-pin with an explicit command.",
+    remedy: "Correct the names in migration.yaml, or plan against the right cluster.",
     source: "checks.md ID-01",
     run,
 };

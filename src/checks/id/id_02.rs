@@ -6,10 +6,10 @@ use crate::plan::model::Severity;
 pub(super) const CHECK: Check = Check {
     id: "ID-02",
     severity: Severity::Blocker,
-    question: "Differs from plan?",
+    question: "Is this the account and region that the plan is for?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Switch identity, re-plan.",
+    remedy: "Switch the identity, then discover and plan again.",
     source: "checks.md ID-02",
     run,
 };

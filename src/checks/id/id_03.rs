@@ -6,10 +6,10 @@ use crate::plan::model::Severity;
 pub(super) const CHECK: Check = Check {
     id: "ID-03",
     severity: Severity::Blocker,
-    question: "Zone is not the one resolvers are sent to?",
+    question: "Are these the zones that resolvers are sent to?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Fix id or delegation.",
+    remedy: "Correct the zones, or their delegation.",
     source: "checks.md ID-03",
     run,
 };

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     question: "Was everything read that a plan needs?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Read what is missing.",
+    remedy: "Give discover access to it, or the file that shows it, and plan again.",
     source: "DESIGN 5.4",
     run,
 };

@@ -93,18 +93,18 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_efs_volume_needs_the_efs_driver_and_flex_volumes_have_no_successor() {
+    fn an_fsx_volume_needs_its_driver_and_flex_volumes_have_no_successor() {
         let mut s = with(vec![object(
             "v1",
             "PersistentVolume",
             "media",
-            json!({"spec": {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}}}),
+            json!({"spec": {"csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"}}}),
         )]);
-        fires(&spec(), &s, "STO-02", Blocker, "csidriver/efs.csi.aws.com");
+        fires(&spec(), &s, "STO-02", Blocker, "csidriver/fsx.csi.aws.com");
         s.blue.objects.push(object(
             "storage.k8s.io/v1",
             "CSIDriver",
-            "efs.csi.aws.com",
+            "fsx.csi.aws.com",
             json!({"spec": {}}),
         ));
         silent(&spec(), &s, "STO-02");
@@ -130,6 +130,17 @@ mod tests {
             "PersistentVolume",
             "pv-1",
             json!({"spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-west-1a/vol-1"}}}),
+        )]);
+        silent(&spec(), &s, "STO-02");
+    }
+
+    #[test]
+    fn the_driver_of_an_efs_volume_comes_as_an_add_on() {
+        let s = with(vec![object(
+            "v1",
+            "PersistentVolume",
+            "media",
+            json!({"spec": {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}}}),
         )]);
         silent(&spec(), &s, "STO-02");
     }

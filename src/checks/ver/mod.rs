@@ -1,7 +1,12 @@
 //! VER: what changes between the versions of both sides.
 
 mod eks_version;
+#[cfg(test)]
+mod tests;
 mod ver_01;
+mod ver_02;
+mod ver_03;
+mod ver_04;
 mod ver_05;
 
 use super::Check;
@@ -9,7 +14,14 @@ use super::Input;
 use crate::rewrite::minor;
 
 /// The family.
-pub(super) const ALL: &[Check] = &[ver_01::CHECK, ver_05::CHECK, eks_version::CHECK];
+pub(super) const ALL: &[Check] = &[
+    ver_01::CHECK,
+    ver_02::CHECK,
+    ver_03::CHECK,
+    ver_04::CHECK,
+    ver_05::CHECK,
+    eks_version::CHECK,
+];
 
 /// Minor version of blue, from its server or from the kops document.
 fn blue_minor(i: &Input) -> Option<u32> {

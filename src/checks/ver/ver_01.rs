@@ -1,4 +1,4 @@
-//! VER-01: what changes between the versions of both sides.
+//! VER-01: what changes between the versions of both sides, one finding each, so that each can be confirmed by itself.
 
 use crate::checks::{Answered, Check, Input, Report};
 use crate::plan::model::Severity;
@@ -6,15 +6,65 @@ use crate::plan::model::Severity;
 pub(super) const CHECK: Check = Check {
     id: "VER-01",
     severity: Severity::Warning,
-    question: "More than 3 minors apart?",
+    question: "Which changes of behaviour lie between the two versions?",
     needs: &[],
     answered: Answered::Plan,
-    remedy: "Read and confirm each.",
+    remedy: "Read it, and confirm it by a waiver of this object with what you found.",
     source: "checks.md VER-01",
     run,
 };
 
-/// VER-01.
+/// (minor, key, what changes there). eks.md 1.1; removed-apis.yaml, removed_features.
+const CROSSINGS: &[(u32, &str, &str)] = &[
+    (
+        22,
+        "beta-apis",
+        "Ingress, CRD and webhook betas end; controllers that still speak them stop working",
+    ),
+    (
+        24,
+        "dockershim",
+        "no dockershim: containers run in containerd, docker.sock is gone",
+    ),
+    (
+        24,
+        "token-secrets",
+        "no token Secrets made by themselves for service accounts",
+    ),
+    (
+        25,
+        "pod-security",
+        "no PodSecurityPolicy, and nothing of what it filled into pods",
+    ),
+    (
+        27,
+        "ebs-csi",
+        "EBS by CSI only: every volume needs the driver and its role",
+    ),
+    (
+        30,
+        "node-image",
+        "nodes run Amazon Linux 2023: cgroup v2, which old Java, .NET and agents misread",
+    ),
+    (
+        30,
+        "default-class",
+        "no class is the default by itself: claims without a class stay pending",
+    ),
+    (
+        34,
+        "containerd-2",
+        "containerd 2: images of schema 1 are refused",
+    ),
+    (35, "cgroup-v1", "kubelet refuses cgroup v1"),
+    (
+        36,
+        "addresses",
+        "stricter validation of addresses at creation: a copy is a creation",
+    ),
+    (36, "git-repo", "kubelet refuses gitRepo volumes"),
+];
+
 fn run(i: &Input, r: &mut Report) {
     let Some(blue) = super::blue_minor(i) else {
         r.not_checked(
@@ -25,36 +75,22 @@ fn run(i: &Input, r: &mut Report) {
         return;
     };
     let green = i.cx.green_minor;
-    if green > blue + 3 {
-        let mut crossed = vec![];
-        for (m, what) in [
-            (22, "Ingress, CRD and webhook betas end"),
-            (24, "no dockershim, no token Secrets made by themselves"),
-            (25, "no PodSecurityPolicy, cgroup v2"),
-            (27, "EBS by CSI only"),
-            (34, "containerd 2"),
-            (35, "no cgroup v1"),
-            (36, "stricter validation of addresses at creation"),
-        ] {
-            if blue < m && m <= green {
-                crossed.push(format!("1.{m}: {what}"));
-            }
-        }
-        r.warning(
-            "green.version",
-            format!(
-                "{} minor versions apart (1.{blue} to 1.{green}); {}",
-                green - blue,
-                crossed.join("; ")
-            ),
-            "Read each and confirm.",
-        );
-    }
     if green < blue {
         r.blocker(
             "green.version",
             format!("green (1.{green}) would be older than blue (1.{blue})"),
             "Choose a version that is not older.",
         );
+    }
+    if green <= blue + 3 {
+        return;
+    }
+    for (minor, key, what) in CROSSINGS {
+        if blue < *minor && *minor <= green {
+            r.found(
+                format!("green.version/1.{minor}/{key}"),
+                format!("1.{minor}: {what}"),
+            );
+        }
     }
 }

@@ -15,7 +15,9 @@ mod tests;
 pub use row::Doc;
 
 use super::model::{Finding, Severity};
-use crate::snapshot::kops::{Part, leaves, name_of, parts, push_index, push_key};
+use crate::snapshot::kops::{
+    Part, Source, effective, leaves, name_of, parts, push_index, push_key,
+};
 use crate::snapshot::model::Snapshot;
 use row::{Hit, Row, Table};
 use serde::{Deserialize, Serialize};
@@ -162,6 +164,7 @@ pub(super) fn read(snapshot: &Snapshot) -> Read {
     if let Some(c) = &snapshot.kops.cluster {
         document(snapshot, Doc::Cluster, "cluster", c, &mut out);
         out.findings.extend(gossip(c));
+        out.findings.extend(always_allow(snapshot));
     }
     let mut groups: Vec<&Value> = snapshot.kops.instance_groups.iter().collect();
     groups.sort_by_key(|g| name_of(g));
@@ -276,7 +279,10 @@ fn document(snapshot: &Snapshot, doc: Doc, name: &str, value: &Value, out: &mut 
                 let root = unknown_root(doc, &field.path);
                 let hint = suggest::near(doc, &root);
                 field.sentence = not_known(hint.as_deref());
-                unknown.entry(root).or_insert(field.place.clone());
+                let at = unknown.entry(root).or_default();
+                if at.is_none() {
+                    *at = field.place.clone();
+                }
             }
         }
         out.fields.push(field);
@@ -428,6 +434,25 @@ fn unknown_root(doc: Doc, path: &str) -> String {
         }
     }
     out
+}
+
+/// A cluster that says nothing of authorisation allows everything, up to kops 1.35 (kops.md 1.4).
+fn always_allow(snapshot: &Snapshot) -> Option<Finding> {
+    let known = effective(&snapshot.kops).authorization();
+    let Source::Default(why) = known.source else {
+        return None;
+    };
+    (known.value == "alwaysAllow").then(|| Finding {
+        id: "KOPS-authz-alwaysallow".into(),
+        severity: Severity::Blocker,
+        object: "kops/spec.authorization".into(),
+        message: format!(
+            "alwaysAllow is in force: on EKS every account that worked without RBAC will be refused ({why})"
+        ),
+        remedy: "Give workloads and people RBAC roles on blue first.".into(),
+        source: "kops.md 1.4".into(),
+        waived: None,
+    })
 }
 
 /// A gossip name, unless it is one of dns none (kops.md 6).

@@ -46,8 +46,11 @@ fn all() -> Vec<(String, Snapshot)> {
     out
 }
 
-/// A snapshot with one Cluster and one worker group.
-fn with(cluster: Value, group: Value) -> Snapshot {
+/// A snapshot with one Cluster, which says `rbac` unless it says something else, and one worker group.
+fn with(mut cluster: Value, group: Value) -> Snapshot {
+    if cluster.get("authorization").is_none() {
+        cluster["authorization"] = json!({"rbac": {}});
+    }
     let mut s = Snapshot::default();
     s.kops.cluster =
         Some(json!({"kind": "Cluster", "metadata": {"name": "a.test"}, "spec": cluster}));
@@ -282,10 +285,21 @@ fn a_choice_that_is_made_by_an_empty_map_is_seen_and_one_by_null_is_not() {
     assert_eq!(fate(&r, "spec.kubelet").rule, EMPTY);
     assert_eq!(fate(&r, "spec.iam").rule, EMPTY);
     let r = read(&with(
-        json!({"authorization": {"alwaysAllow": null}}),
+        json!({"authorization": {"alwaysAllow": null, "rbac": {}}}),
         json!({}),
     ));
     assert!(r.findings.is_empty(), "{:?}", r.findings);
+    // kops.md 1.4: nothing said means alwaysAllow, up to kops 1.35; one finding either way.
+    let silent = |kops: &str| {
+        let mut s = with(json!({"authorization": {}}), json!({}));
+        s.kops.kops_version = Some(kops.into());
+        read(&s)
+            .findings
+            .into_iter()
+            .filter(|f| f.id == "KOPS-authz-alwaysallow")
+            .count()
+    };
+    assert_eq!((silent("1.35.2"), silent("1.36.0")), (1, 0));
 }
 
 #[test]
@@ -334,10 +348,11 @@ fn fields_of_masters_and_bastions_end_with_them_and_those_of_karpenter_go_into_a
 #[test]
 fn a_gossip_name_is_told_unless_dns_is_none() {
     let mut s = with(json!({}), json!({}));
-    s.kops.cluster = Some(json!({"metadata": {"name": "a.k8s.local"}, "spec": {}}));
+    s.kops.cluster =
+        Some(json!({"metadata": {"name": "a.k8s.local"}, "spec": {"authorization": {"rbac": {}}}}));
     assert_eq!(finding(&read(&s), "KOPS-gossip").severity, Severity::Info);
     s.kops.cluster = Some(
-        json!({"metadata": {"name": "a.k8s.local"}, "spec": {"topology": {"dns": {"type": "None"}}}}),
+        json!({"metadata": {"name": "a.k8s.local"}, "spec": {"authorization": {"rbac": {}}, "topology": {"dns": {"type": "None"}}}}),
     );
     assert!(read(&s).findings.is_empty());
 }

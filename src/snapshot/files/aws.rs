@@ -1,5 +1,6 @@
 //! The account out of `aws ec2|iam|eks|sts` output.
 
+use super::account::Account;
 use super::gather::Found;
 use super::not;
 use crate::snapshot::model::NotChecked;
@@ -23,8 +24,7 @@ struct Parts {
     inline: Vec<(String, String, Value)>,
     oidc: Option<Vec<String>>,
     clusters: Option<BTreeMap<String, EksCluster>>,
-    policies: Option<BTreeMap<String, Value>>,
-    profiles: Option<BTreeMap<String, String>>,
+    more: Account,
 }
 
 /// `None` when no AWS output was given. Takes what it knows out of `found`.
@@ -32,14 +32,23 @@ pub(super) fn inventory(
     found: &mut Found,
     kops: Option<&Value>,
     cluster: Option<&str>,
+    volumes: &BTreeSet<String>,
     missing: &mut Vec<NotChecked>,
 ) -> Option<Inventory> {
     let mut p = Parts::default();
     let mut any = false;
     let mut rest = vec![];
     for doc in std::mem::take(&mut found.aws) {
-        if p.take(&doc.value) {
+        // Both look: one document of IAM may hold parts of either.
+        let more = p.more.take(&doc.value);
+        if p.take(&doc.value) || more {
             any = true;
+            if doc.value.get("NextToken").is_some_and(|t| !t.is_null()) {
+                missing.push(not(
+                    "aws.pages",
+                    format!("{} is only the beginning of a listing", doc.at),
+                ));
+            }
         } else {
             rest.push(doc);
         }
@@ -154,7 +163,7 @@ pub(super) fn inventory(
             "no account id was given (`aws sts get-caller-identity`)",
         ));
     }
-    Some(Inventory {
+    let mut inventory = Inventory {
         identity: CloudIdentity {
             account: account.unwrap_or_default(),
             region,
@@ -166,21 +175,21 @@ pub(super) fn inventory(
         roles,
         oidc_providers: p.oidc.unwrap_or_default(),
         clusters: p.clusters.unwrap_or_default().into_values().collect(),
-        policies: p.policies,
-        instance_profiles: p.profiles,
         ..Inventory::default()
-    })
+    };
+    p.more.fill(&mut inventory, cluster, volumes, missing);
+    Some(inventory)
 }
 
-fn text(v: &Value, key: &str) -> String {
+pub(super) fn text(v: &Value, key: &str) -> String {
     v[key].as_str().unwrap_or_default().to_string()
 }
 
-fn list<'a>(v: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
+pub(super) fn list<'a>(v: &'a Value, key: &str) -> impl Iterator<Item = &'a Value> {
     v[key].as_array().into_iter().flatten()
 }
 
-fn tags(v: &Value) -> BTreeMap<String, String> {
+pub(super) fn tags(v: &Value) -> BTreeMap<String, String> {
     match &v["Tags"] {
         Value::Array(a) => a
             .iter()
@@ -191,7 +200,7 @@ fn tags(v: &Value) -> BTreeMap<String, String> {
 }
 
 /// Trust and inline policies come as JSON, or URL-encoded where the CLI did not decode them.
-fn policy(v: &Value) -> Value {
+pub(super) fn policy(v: &Value) -> Value {
     let Some(encoded) = v.as_str() else {
         return v.clone();
     };
@@ -264,22 +273,6 @@ impl Parts {
             list(doc, "SecurityGroups").for_each(|g| self.owner(g));
         } else if has("RoleDetailList") {
             self.roles_given = true;
-            let policies = self.policies.get_or_insert_default();
-            for p in list(doc, "Policies") {
-                let document = list(p, "PolicyVersionList")
-                    .find(|v| v["IsDefaultVersion"] == true)
-                    .map(|v| policy(&v["Document"]));
-                // Those of AWS are listed beside the account's own; what they say is known.
-                if let Some(d) = document {
-                    policies.insert(text(p, "Arn"), d);
-                }
-            }
-            let profiles = self.profiles.get_or_insert_default();
-            for r in list(doc, "RoleDetailList") {
-                for i in list(r, "InstanceProfileList") {
-                    profiles.insert(text(i, "Arn"), text(r, "RoleName"));
-                }
-            }
             for r in list(doc, "RoleDetailList") {
                 self.role(r);
                 self.attached.insert(text(r, "RoleName"));
@@ -287,13 +280,6 @@ impl Parts {
         } else if has("Roles") {
             self.roles_given = true;
             list(doc, "Roles").for_each(|r| self.role(r));
-        } else if doc.get("InstanceProfiles").is_some_and(Value::is_array) {
-            let profiles = self.profiles.get_or_insert_default();
-            for i in list(doc, "InstanceProfiles") {
-                if let Some(role) = list(i, "Roles").next() {
-                    profiles.insert(text(i, "Arn"), text(role, "RoleName"));
-                }
-            }
         } else if has("RoleName") && has("PolicyDocument") {
             self.inline.push((
                 text(doc, "RoleName"),
@@ -333,6 +319,24 @@ impl Parts {
                     .map(|(k, v)| (k.clone(), v.as_str().unwrap_or_default().into()))
                     .collect();
             }
+        } else if let Some((field, item)) = ["nodegroup", "addon", "accessEntry"]
+            .into_iter()
+            .find_map(|f| Some((f, doc.get(f).filter(|v| v["clusterName"].is_string())?)))
+        {
+            let name = text(item, "clusterName");
+            let entry = self
+                .clusters
+                .get_or_insert_default()
+                .entry(name.clone())
+                .or_insert_with(|| named(&name));
+            let (names, key) = match field {
+                "nodegroup" => (&mut entry.node_groups, "nodegroupName"),
+                "addon" => (&mut entry.addons, "addonName"),
+                _ => (&mut entry.access_entries, "principalArn"),
+            };
+            names.push(text(item, key));
+            names.sort();
+            names.dedup();
         } else if has("UserId") && has("Account") && has("Arn") {
             self.account = Some(text(doc, "Account"));
             self.arn = Some(text(doc, "Arn"));

@@ -1,15 +1,22 @@
 //! A snapshot from what people already have: kops exports and state-store copies, kubectl dumps, AWS CLI output. No network.
 
+mod account;
 mod aws;
+mod choose;
 mod dns;
 mod gather;
 mod objects;
+mod terraform;
 #[cfg(test)]
 mod tests;
 
+pub use terraform::terraform_file;
+
 use super::mask::Key;
-use super::model::{NotChecked, Snapshot};
+use super::model::{Cluster, NotChecked, Snapshot, TerraformResource};
 use crate::error::{Error, Kind, Result};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 /// What was made of the files.
@@ -36,7 +43,7 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
             .remedy("name kops exports (`kops get all NAME -o yaml`), kubectl dumps (`kubectl get ... -o yaml`) or AWS CLI output (JSON)"));
     }
     let mut missing = vec![];
-    let kops = gather::kops(&mut found, cluster, &mut missing)?;
+    let kops = choose::kops(&mut found, cluster, &mut missing)?;
     let name = kops
         .cluster
         .as_ref()
@@ -58,8 +65,15 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
         &mut found,
         kops.cluster.as_ref(),
         name.as_deref(),
+        &volumes(&blue),
         &mut missing,
     );
+    let mut terraform: Option<Vec<TerraformResource>> = None;
+    for doc in std::mem::take(&mut found.terraform) {
+        terraform
+            .get_or_insert_default()
+            .extend(terraform::resources(&doc.value, &doc.at)?);
+    }
     let zones = dns::zones(&mut found, &mut missing)?;
     missing.sort();
     missing.dedup();
@@ -71,10 +85,24 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
             aws,
             zones,
             not_checked: missing,
+            terraform: terraform.map(terraform::sorted),
             ..Snapshot::default()
         },
         unused: found.unused,
     })
+}
+
+/// Ids of the EBS volumes that blue's persistent volumes name.
+fn volumes(blue: &Cluster) -> BTreeSet<String> {
+    let id = |v: &Value| {
+        v.pointer("/spec/awsElasticBlockStore/volumeID")
+            .or(v.pointer("/spec/csi/volumeHandle"))
+            .and_then(Value::as_str)
+            // The in-tree form is `aws://zone/vol-1`.
+            .and_then(|id| id.rsplit('/').next())
+            .map(String::from)
+    };
+    blue.of_kind("PersistentVolume").filter_map(id).collect()
 }
 
 fn not(what: &str, why: impl Into<String>) -> NotChecked {

@@ -1,6 +1,6 @@
 //! What is in force: the completed spec, else the spec, else the default of the release that wrote it (kops.md 1.4, 1.5).
 
-use super::release::{Release, minor_of, release};
+use super::release::{Release, key_of, minor_of, release};
 use super::{kubernetes_version, name_of};
 use crate::snapshot::model::Kops;
 use serde_json::{Value, json};
@@ -136,7 +136,7 @@ fn stale(kops: &Kops, release: &Release) -> Option<String> {
         return None;
     };
     let source = kops.sources.get("completed").map_or("", String::as_str);
-    let old_name = source.contains("cluster.spec");
+    let old_name = key_of(source).rsplit('/').next() == Some("cluster.spec");
     if old_name && release.known && release.minor >= 22 {
         return Some(format!(
             "`cluster.spec` was written by kops 1.21 or older, the cluster is run by {release}"

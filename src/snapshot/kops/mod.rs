@@ -1,13 +1,17 @@
 //! kops documents: which are read, which are refused, and one shape for all of them (v1alpha2).
 
 mod effective;
+pub mod layout;
 mod leaves;
+mod places;
 mod release;
+mod types;
 
 pub use effective::{
     Api, Effective, Imds, Known, NETWORKS, RootVolume, Setting, Source, effective,
 };
 pub use leaves::{Part, at, leaves, parts, push_index, push_key};
+pub use places::{Marks, read};
 pub use release::{Release, release};
 
 use super::model::Kops;
@@ -95,6 +99,12 @@ pub fn normal(doc: Value, at: &str) -> Result<Value> {
                 "crossfade moves kops clusters on AWS to EKS; this cluster cannot be moved by it",
             );
         }
+    }
+    if !["Cluster", "InstanceGroup"].contains(&doc["kind"].as_str().unwrap_or_default()) {
+        return refuse(
+            "this kops document is neither a Cluster nor an InstanceGroup".into(),
+            "give what `kops get all NAME -o yaml` prints",
+        );
     }
     Ok(doc)
 }
@@ -254,6 +264,7 @@ fn cluster_to_v1alpha2(spec: &mut Map<String, Value>) {
     ] {
         shift_between(&mut store, spec, from, to);
     }
+    oidc_to_v1alpha2(spec);
     shift(spec, "controlPlaneKubelet", "masterKubelet");
     shift(spec, "externalDNS", "externalDns");
     if let Some(Value::Object(dns)) = spec.get_mut("externalDns")
@@ -268,6 +279,49 @@ fn cluster_to_v1alpha2(spec: &mut Map<String, Value>) {
         }
     }
     hooks_to_v1alpha2(spec);
+}
+
+/// `authentication.oidc` was a part of `kubeAPIServer`: the list of group claims was a comma list, the map of claims a list.
+fn oidc_to_v1alpha2(spec: &mut Map<String, Value>) {
+    let Some(Value::Object(authentication)) = spec.get_mut("authentication") else {
+        return;
+    };
+    let mut oidc = take(authentication, "oidc");
+    let mut server = take(spec, "kubeAPIServer");
+    for (from, to) in [
+        ("clientID", "oidcClientID"),
+        ("groupsPrefix", "oidcGroupsPrefix"),
+        ("issuerURL", "oidcIssuerURL"),
+        ("usernameClaim", "oidcUsernameClaim"),
+        ("usernamePrefix", "oidcUsernamePrefix"),
+        ("caFile", "oidcCAFile"),
+    ] {
+        shift_between(&mut oidc, &mut server, from, to);
+    }
+    if let Some(claims) = oidc.get("groupsClaims").and_then(Value::as_array) {
+        let all: Vec<&str> = claims.iter().filter_map(Value::as_str).collect();
+        server.insert("oidcGroupsClaim".into(), json!(all.join(",")));
+        oidc.remove("groupsClaims");
+    }
+    if let Some(Value::Object(claims)) = oidc.get("requiredClaims") {
+        let all: Vec<String> = claims
+            .iter()
+            .map(|(k, v)| format!("{k}={}", v.as_str().unwrap_or_default()))
+            .collect();
+        server.insert("oidcRequiredClaim".into(), json!(all));
+        oidc.remove("requiredClaims");
+    }
+    if !server.is_empty() {
+        spec.insert("kubeAPIServer".into(), Value::Object(server));
+    }
+    if let Some(Value::Object(authentication)) = spec.get_mut("authentication") {
+        // What has no older name stays, so that it is reported.
+        if !oidc.is_empty() {
+            authentication.insert("oidc".into(), Value::Object(oidc));
+        } else if authentication.is_empty() {
+            spec.remove("authentication");
+        }
+    }
 }
 
 fn group_to_v1alpha2(spec: &mut Map<String, Value>) {
@@ -322,7 +376,7 @@ pub fn checked(mut kops: Kops) -> Result<Kops> {
     let at = |kops: &Kops, key: &str| kops.sources.get(key).cloned().unwrap_or_else(|| key.into());
     if let Some(cluster) = kops.cluster.take() {
         let place = at(&kops, "cluster");
-        kops.cluster = Some(normal(cluster, &place)?);
+        kops.cluster = Some(read(cluster, &place, &Marks::default())?.0);
     }
     let mut groups = vec![];
     for group in std::mem::take(&mut kops.instance_groups) {
@@ -331,7 +385,7 @@ pub fn checked(mut kops: Kops) -> Result<Kops> {
             .and_then(Value::as_str)
             .unwrap_or_default();
         let place = at(&kops, &format!("instancegroup/{name}"));
-        groups.push(normal(group, &place)?);
+        groups.push(read(group, &place, &Marks::default())?.0);
     }
     groups.sort_by(|a, b| name_of(a).cmp(name_of(b)));
     kops.instance_groups = groups;

@@ -117,7 +117,7 @@ fn shapes(
 }
 
 /// A source without `:line`.
-fn key_of(source: &str) -> &str {
+pub(super) fn key_of(source: &str) -> &str {
     let mut out = source;
     while let Some((head, tail)) = out.rsplit_once(':') {
         if tail.is_empty() || !tail.bytes().all(|b| b.is_ascii_digit()) {

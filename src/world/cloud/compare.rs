@@ -2,6 +2,7 @@
 
 use super::{Existing, Found, RUN_TAG, Resource};
 use crate::object::sha256_hex;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use std::collections::BTreeSet;
 pub const HASHED: &str = "sha256:";
 
 /// A field in which what is there differs from what is asked for.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Difference {
     /// Field, as in `instanceTypes`.
     pub field: String,
@@ -21,7 +22,13 @@ pub struct Difference {
 
 impl std::fmt::Display for Difference {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {} instead of {}", self.field, self.have, self.want)
+        write!(
+            f,
+            "{}: {} instead of {}",
+            self.field,
+            short(&self.have),
+            short(&self.want)
+        )
     }
 }
 
@@ -80,8 +87,8 @@ pub fn differences(have: &Resource, want: &Resource) -> Vec<Difference> {
         .filter_map(|field| {
             let (x, y) = (a.get(&field), b.get(&field));
             (x != y).then(|| Difference {
-                have: short(x),
-                want: short(y),
+                have: text(x),
+                want: text(y),
                 field,
             })
         })
@@ -140,15 +147,18 @@ fn one_for_a_list_of_one(value: &mut Value) {
     }
 }
 
-/// For people: at most 120 characters, nothing as `nothing`.
-fn short(value: Option<&Value>) -> String {
-    let text = match value {
-        None => return "nothing".into(),
+fn text(value: Option<&Value>) -> String {
+    match value {
+        None => "nothing".into(),
         Some(Value::String(s)) => s.clone(),
         Some(v) => v.to_string(),
-    };
+    }
+}
+
+/// For people: at most 120 characters.
+fn short(text: &str) -> String {
     if text.chars().count() <= 120 {
-        return text;
+        return text.into();
     }
     format!("{}...", text.chars().take(117).collect::<String>())
 }
@@ -168,16 +178,12 @@ impl Existing {
     /// As `find` answers.
     pub fn found(self, want: &Resource) -> Found {
         let differences = self.differences(want);
-        let mut attributes = self.attributes;
-        if !differences.is_empty() {
-            let text: Vec<String> = differences.iter().map(Difference::to_string).collect();
-            attributes.insert("differs".into(), text.join("; "));
-        }
         Found {
             status: self.status,
             run: self.tags.get(RUN_TAG).cloned(),
             equal: differences.is_empty(),
-            attributes,
+            differences,
+            attributes: self.attributes,
         }
     }
 }
@@ -308,7 +314,7 @@ mod tests {
         assert!(!found.equal);
         assert_eq!(found.run.as_deref(), Some("run-1"));
         assert_eq!(
-            found.attributes["differs"],
+            found.differences[0].to_string(),
             "besides: image ami-1 instead of nothing"
         );
     }

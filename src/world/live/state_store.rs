@@ -1,19 +1,23 @@
-//! The kops state store: `s3://bucket/prefix` or a folder. Reads what describes the cluster; keys and secrets
-//! (`pki/`, `secrets/`, `backups/`) are never listed, let alone fetched (kops.md 1.1).
+//! The kops state store: `s3://bucket/prefix` or a folder. Reads what describes the cluster. Of keys, secrets and backups
+//! (`pki/`, `secrets/`, `backups/`) only the names are listed, nothing is fetched (kops.md 1.1).
 
 use super::aws::{self, AwsBase};
 use crate::error::{Error, Kind, Result};
-use crate::snapshot::model::Kops;
+use crate::snapshot::kops::layout::{
+    self, CHANNEL, CLOSED, CLOSED_MAX, COMPLETED, CONFIG, EXTRA, Folder, GROUPS, Text, VERSION,
+};
+use crate::snapshot::model::{Kops, NotChecked};
 use crate::spec::model;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
-
-/// Turns the text of one kops document into JSON, as kubectl would read it.
-pub type Parse<'a> = &'a (dyn Fn(&str, &str) -> Result<Value> + Sync);
 
 /// Where a store is.
 enum Store {
-    Folder(PathBuf),
+    Folder {
+        /// The folder.
+        root: PathBuf,
+        /// As the user wrote it: a snapshot does not depend on where it was made.
+        shown: String,
+    },
     S3 {
         client: aws_sdk_s3::Client,
         bucket: String,
@@ -21,70 +25,145 @@ enum Store {
     },
 }
 
-/// Reads `<store>/<cluster>/`. `location` is `s3://bucket[/prefix]`, or a folder relative to `base`; `parse(text, where)`
-/// reads YAML as manifests are read.
-pub async fn state_store(
-    location: &str,
-    base: &Path,
-    cluster: &str,
-    aws: &model::Aws,
-    parse: Parse<'_>,
-) -> Result<Kops> {
-    let store = open(location, base, aws).await?;
-    let place = |key: &str| store.place(key);
-    let mut kops = Kops::default();
-    let key = format!("{cluster}/config");
-    match store.get(&key).await? {
-        Some(text) => {
-            kops.cluster = Some(parse(&text, &place(&key))?);
-            kops.sources.insert("cluster".into(), place(&key));
-        }
-        None => {
-            return Err(Error::new(
-                Kind::BadInput,
-                format!("the state store has no cluster `{cluster}`: there is no {}", place(&key)),
-            )
-            .at(place(&key))
-            .remedy("check blue.cluster and blue.stateStore; `kops get clusters --state ...` lists the names"));
-        }
-    }
-    let mut groups = vec![];
-    for key in store.list(&format!("{cluster}/instancegroup/")).await? {
-        if let Some(text) = store.get(&key).await? {
-            let name = key.rsplit('/').next().unwrap_or_default().to_string();
-            groups.push((name.clone(), parse(&text, &place(&key))?));
-            kops.sources
-                .insert(format!("instancegroup/{name}"), place(&key));
-        }
-    }
-    groups.sort_by(|a, b| a.0.cmp(&b.0));
-    kops.instance_groups = groups.into_iter().map(|(_, g)| g).collect();
-    let key = format!("{cluster}/kops-version.txt");
-    if let Some(text) = store.get(&key).await? {
-        kops.kops_version = Some(text.trim().into());
-        kops.sources.insert("kopsVersion".into(), place(&key));
-    }
-    Ok(kops)
-}
-
-/// [`state_store`] with the one YAML reader of this crate.
+/// Reads `<store>/<cluster>/`. `location` is `s3://bucket[/prefix]`, or a folder relative to `base`. The name of a cluster may
+/// hold slashes: kops takes the whole way to `config` for it.
 pub async fn read_state_store(
     location: &str,
     base: &Path,
     cluster: &str,
     aws: &model::Aws,
 ) -> Result<Kops> {
-    state_store(
-        location,
-        base,
-        cluster,
-        aws,
-        &|text, place| match crate::yaml::manifests(text, place).into_iter().next() {
-            Some(first) => first.map(|(document, _)| document),
-            None => Err(Error::new(Kind::BadInput, "the document is empty").at(place)),
+    let store = open(location, base, aws).await?;
+    let mut folder = documents(&store, cluster).await?;
+    let rest = match elsewhere(&store, cluster, &folder) {
+        None => rest(&store, cluster).await,
+        Some(other) => match open(&other, base, aws).await {
+            Ok(store) => rest(&store, "").await,
+            Err(e) => Folder {
+                not_read: vec![gap("kops.config-base", &e)],
+                ..Folder::default()
+            },
         },
-    )
-    .await
+    };
+    folder.texts.extend(rest.texts);
+    folder.closed = rest.closed;
+    folder.not_read = rest.not_read;
+    layout::assemble(folder)
+}
+
+fn gap(what: &str, e: &Error) -> NotChecked {
+    NotChecked {
+        what: what.into(),
+        why: format!("{}: {}", e.at, e.message),
+    }
+}
+
+/// `config` and the groups: kops always keeps them in the store itself.
+async fn documents(store: &Store, cluster: &str) -> Result<Folder> {
+    let mut folder = Folder {
+        name: cluster.trim_matches('/').into(),
+        ..Folder::default()
+    };
+    let key = joined(cluster, CONFIG);
+    let Some(text) = store.get(&key).await? else {
+        let place = store.place(&key);
+        let names = clusters(store).await;
+        let remedy = match names.as_slice() {
+            [] => "check blue.cluster and blue.stateStore; `kops get clusters --state ...` lists the names".into(),
+            names => format!("set blue.cluster to one that is there: {}", names.join(", ")),
+        };
+        return Err(Error::new(
+            Kind::BadInput,
+            format!("the state store has no cluster `{cluster}`: there is no {place}"),
+        )
+        .at(place)
+        .remedy(remedy));
+    };
+    let place = store.place(&key);
+    folder.texts.insert(CONFIG.into(), Text { text, place });
+    let below = joined(cluster, GROUPS);
+    for key in store.list(&below).await? {
+        if let Some(text) = store.get(&key).await?
+            && let Some(name) = key.strip_prefix(&below)
+        {
+            let place = store.place(&key);
+            folder
+                .texts
+                .insert(format!("{GROUPS}{name}"), Text { text, place });
+        }
+    }
+    Ok(folder)
+}
+
+/// Clusters at the top of the store and one level below, for an error.
+async fn clusters(store: &Store) -> Vec<String> {
+    let mut out = vec![];
+    let mut todo: Vec<(String, u32)> = vec![(String::new(), 0)];
+    while let Some((at, depth)) = todo.pop() {
+        // Only words for an error: what cannot be listed is left out.
+        let names = store.folders(&at).await.unwrap_or_default();
+        for name in names.into_iter().take(20) {
+            let path = joined(&at, &name);
+            let keys = store.list(&format!("{path}/")).await.unwrap_or_default();
+            if keys.contains(&joined(&path, CONFIG)) {
+                out.push(path);
+            } else if depth == 0 {
+                todo.push((path, 1));
+            }
+        }
+    }
+    out.sort();
+    out
+}
+
+/// `configBase`, when kops keeps what it makes somewhere else than beside `config`. A folder is a copy of a whole store: there
+/// everything lies together, whatever the spec says.
+fn elsewhere(store: &Store, cluster: &str, folder: &Folder) -> Option<String> {
+    let Store::S3 { bucket, prefix, .. } = store else {
+        return None;
+    };
+    let config = folder.texts.get(CONFIG)?;
+    let (doc, _) = crate::yaml::manifests(&config.text, &config.place)
+        .into_iter()
+        .next()?
+        .ok()?;
+    let base = doc
+        .pointer("/spec/configBase")
+        .or(doc.pointer("/spec/configStore/base"))?
+        .as_str()?
+        .trim_end_matches('/');
+    let usual = format!(
+        "s3://{bucket}/{}",
+        joined(prefix, cluster.trim_matches('/'))
+    );
+    (!base.is_empty() && base != usual).then(|| base.to_string())
+}
+
+/// What kops itself makes. Each part that cannot be read is a gap: a plan is still possible, with defaults.
+async fn rest(store: &Store, cluster: &str) -> Folder {
+    let mut folder = Folder::default();
+    for name in [COMPLETED[0], COMPLETED[1], VERSION, CHANNEL, EXTRA] {
+        let key = joined(cluster, name);
+        match store.get(&key).await {
+            Ok(Some(text)) => {
+                let place = store.place(&key);
+                folder.texts.insert(name.into(), Text { text, place });
+            }
+            Ok(None) => {}
+            Err(e) => folder.not_read.push(gap(&format!("kops.{name}"), &e)),
+        }
+    }
+    for closed in CLOSED {
+        match store.names(&joined(cluster, closed)).await {
+            Ok(names) => folder
+                .closed
+                .extend(names.into_iter().map(|n| format!("{closed}{n}"))),
+            Err(e) => folder
+                .not_read
+                .push(gap(&format!("kops.{}", closed.trim_end_matches('/')), &e)),
+        }
+    }
+    folder
 }
 
 async fn open(location: &str, base: &Path, declared: &model::Aws) -> Result<Store> {
@@ -125,20 +204,26 @@ async fn open(location: &str, base: &Path, declared: &model::Aws) -> Result<Stor
                 .remedy("give an s3:// URL or a folder with a copy of the store"),
         );
     }
-    Ok(Store::Folder(folder))
+    Ok(Store::Folder {
+        root: folder,
+        shown: location
+            .trim_start_matches("file://")
+            .trim_end_matches('/')
+            .into(),
+    })
 }
 
 impl Store {
     fn place(&self, key: &str) -> String {
         match self {
-            Store::Folder(f) => f.join(key).display().to_string(),
+            Store::Folder { shown, .. } => joined(shown, key),
             Store::S3 { bucket, prefix, .. } => format!("s3://{bucket}/{}", joined(prefix, key)),
         }
     }
 
     async fn get(&self, key: &str) -> Result<Option<String>> {
         match self {
-            Store::Folder(f) => match std::fs::read_to_string(f.join(key)) {
+            Store::Folder { root, .. } => match std::fs::read_to_string(root.join(key)) {
                 Ok(text) => Ok(Some(text)),
                 Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
                 Err(e) => Err(Error::new(Kind::BadInput, e.to_string()).at(self.place(key))),
@@ -181,8 +266,8 @@ impl Store {
     async fn list(&self, below: &str) -> Result<Vec<String>> {
         let mut out = vec![];
         match self {
-            Store::Folder(f) => {
-                let entries = match std::fs::read_dir(f.join(below)) {
+            Store::Folder { root, .. } => {
+                let entries = match std::fs::read_dir(root.join(below)) {
                     Ok(e) => e,
                     Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(out),
                     Err(e) => {
@@ -225,9 +310,98 @@ impl Store {
         out.sort();
         Ok(out)
     }
+
+    /// Names of the folders directly below a folder.
+    async fn folders(&self, below: &str) -> Result<Vec<String>> {
+        let mut out = vec![];
+        match self {
+            Store::Folder { root, .. } => {
+                let entries = std::fs::read_dir(root.join(below))
+                    .map_err(|e| Error::new(Kind::BadInput, e.to_string()).at(self.place(below)))?;
+                for entry in entries.flatten().filter(|e| e.path().is_dir()) {
+                    out.push(entry.file_name().to_string_lossy().to_string());
+                }
+            }
+            Store::S3 {
+                client,
+                bucket,
+                prefix,
+            } => {
+                let mut full = joined(prefix, below);
+                if !full.is_empty() && !full.ends_with('/') {
+                    full.push('/');
+                }
+                let page = client
+                    .list_objects_v2()
+                    .bucket(bucket)
+                    .prefix(&full)
+                    .delimiter("/")
+                    .send()
+                    .await
+                    .map_err(|e| aws::error(&self.place(below), e))?;
+                for found in page.common_prefixes() {
+                    let name = found.prefix().and_then(|p| p.strip_prefix(&full));
+                    out.extend(name.map(|n| n.trim_end_matches('/').to_string()));
+                }
+            }
+        }
+        out.sort();
+        Ok(out)
+    }
+
+    /// Names of all keys below a prefix that ends in `/`, at most [`CLOSED_MAX`]: one request, and nothing is opened.
+    async fn names(&self, below: &str) -> Result<Vec<String>> {
+        let mut out = vec![];
+        match self {
+            Store::Folder { root, .. } => {
+                let top = root.join(below);
+                let mut todo = vec![top.clone()];
+                while let Some(dir) = todo.pop() {
+                    let entries = match std::fs::read_dir(&dir) {
+                        Ok(e) => e,
+                        Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
+                        Err(e) => {
+                            return Err(
+                                Error::new(Kind::BadInput, e.to_string()).at(self.place(below))
+                            );
+                        }
+                    };
+                    for path in entries.flatten().map(|e| e.path()) {
+                        if path.is_dir() {
+                            todo.push(path);
+                        } else if let Ok(name) = path.strip_prefix(&top) {
+                            out.push(name.to_string_lossy().to_string());
+                        }
+                    }
+                }
+            }
+            Store::S3 {
+                client,
+                bucket,
+                prefix,
+            } => {
+                let full = joined(prefix, below);
+                let page = client
+                    .list_objects_v2()
+                    .bucket(bucket)
+                    .prefix(&full)
+                    .send()
+                    .await
+                    .map_err(|e| aws::error(&self.place(below), e))?;
+                for object in page.contents() {
+                    let name = object.key().and_then(|k| k.strip_prefix(&full));
+                    out.extend(name.filter(|n| !n.is_empty()).map(String::from));
+                }
+            }
+        }
+        out.sort();
+        out.truncate(CLOSED_MAX);
+        Ok(out)
+    }
 }
 
 fn joined(prefix: &str, key: &str) -> String {
+    let prefix = prefix.trim_end_matches('/');
     if prefix.is_empty() {
         key.into()
     } else {
@@ -236,70 +410,5 @@ fn joined(prefix: &str, key: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn write(root: &Path, file: &str, text: &str) {
-        let path = root.join(file);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_folder_gives_cluster_groups_and_version_with_their_sources() {
-        let dir = tempfile::tempdir().unwrap();
-        write(
-            dir.path(),
-            "shop.test/config",
-            "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nspec: {neverHeardOf: 1}\n",
-        );
-        write(
-            dir.path(),
-            "shop.test/instancegroup/nodes",
-            "kind: InstanceGroup\nmetadata: {name: nodes}\n",
-        );
-        write(
-            dir.path(),
-            "shop.test/instancegroup/master",
-            "kind: InstanceGroup\nmetadata: {name: master}\n",
-        );
-        write(dir.path(), "shop.test/kops-version.txt", "1.22.6\n");
-        // Not YAML at all: reading it would fail, so passing proves that secrets are not read.
-        write(
-            dir.path(),
-            "shop.test/pki/private/ca/keyset.yaml",
-            "\u{1}{{{",
-        );
-        let kops = read_state_store(".", dir.path(), "shop.test", &model::Aws::default())
-            .await
-            .unwrap();
-        assert_eq!(kops.cluster.unwrap()["spec"]["neverHeardOf"], 1);
-        let names: Vec<&str> = kops
-            .instance_groups
-            .iter()
-            .filter_map(|g| g["metadata"]["name"].as_str())
-            .collect();
-        assert_eq!(names, ["master", "nodes"]);
-        assert_eq!(kops.kops_version.as_deref(), Some("1.22.6"));
-        assert!(kops.sources["instancegroup/nodes"].ends_with("instancegroup/nodes"));
-    }
-
-    #[tokio::test]
-    async fn a_cluster_that_is_not_in_the_store_is_bad_input_and_names_the_key() {
-        let dir = tempfile::tempdir().unwrap();
-        let e = read_state_store(".", dir.path(), "shop.example", &model::Aws::default())
-            .await
-            .unwrap_err();
-        assert_eq!(e.kind, Kind::BadInput);
-        assert!(e.message.contains("shop.example/config"), "{}", e.message);
-    }
-
-    #[tokio::test]
-    async fn a_store_of_another_cloud_is_bad_input() {
-        let e = read_state_store("gs://bucket", Path::new("."), "x", &model::Aws::default())
-            .await
-            .unwrap_err();
-        assert_eq!(e.kind, Kind::BadInput);
-        assert!(e.message.contains("gs://"), "{}", e.message);
-    }
-}
+#[path = "state_store_tests.rs"]
+mod tests;

@@ -46,6 +46,7 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
         status: Status::Ready,
         run: None,
         equal,
+        differences: vec![],
         attributes: attributes
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))

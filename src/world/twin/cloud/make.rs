@@ -22,6 +22,7 @@ fn found(equal: bool, attributes: BTreeMap<String, String>, run: Option<String>)
         status: Status::Ready,
         run,
         equal,
+        differences: vec![],
         attributes,
     }
 }

@@ -355,7 +355,13 @@ impl State {
         let networked = self
             .cloud
             .things
-            .contains_key(&format!("addon/{cluster}/vpc-cni"));
+            .contains_key(&format!("addon/{cluster}/vpc-cni"))
+            || self
+                .cloud
+                .inventory
+                .clusters
+                .iter()
+                .any(|c| c.name == *cluster && c.addons.iter().any(|a| a == "vpc-cni"));
         let stamp = self.stamp();
         for n in 0..*desired {
             let host = format!(
@@ -407,6 +413,11 @@ impl State {
             return Some(found);
         }
         let thing = self.cloud.things.get(&resource.id())?;
+        Some(self.existing(thing).found(resource))
+    }
+
+    /// A thing that was made here, in the words of an inventory.
+    fn existing(&self, thing: &Thing) -> Existing {
         let mut attributes = BTreeMap::new();
         match &thing.resource {
             Resource::Cluster { name, .. }
@@ -424,7 +435,7 @@ impl State {
         }
         let mut existing = thing.existing(self.status_of(thing));
         existing.attributes = attributes;
-        Some(existing.found(resource))
+        existing
     }
 }
 
@@ -537,6 +548,30 @@ impl Cloud for Twin {
                     _ => {}
                 }
             }
+            // What was made inside a cluster that stood before.
+            for c in &mut all.clusters {
+                if s.cloud.things.contains_key(&format!("cluster/{}", c.name)) {
+                    continue;
+                }
+                let made = s.parts_of(&c.name);
+                for part in &made {
+                    match &part.resource {
+                        Resource::NodeGroup { name, .. } => c.node_groups.push(name.clone()),
+                        Resource::Addon { name, .. } => c.addons.push(name.clone()),
+                        Resource::AccessEntry { principal, .. } => {
+                            c.access_entries.push(principal.clone());
+                        }
+                        _ => {}
+                    }
+                }
+                for list in [&mut c.node_groups, &mut c.addons, &mut c.access_entries] {
+                    list.sort();
+                }
+                if let Some(parts) = &mut c.parts {
+                    parts.extend(made);
+                    parts.sort_by_key(|p| p.resource.id());
+                }
+            }
             for list in all.launch_templates.iter_mut() {
                 list.sort_by_key(|t| t.resource.id());
             }
@@ -558,7 +593,7 @@ impl State {
             .things
             .iter()
             .filter(|(id, _)| **id == own || inside.iter().any(|p| id.starts_with(p)))
-            .map(|(_, t)| t.existing(self.status_of(t)))
+            .map(|(_, t)| self.existing(t))
             .collect()
     }
 
