@@ -349,3 +349,43 @@ fn wishes_for_node_groups_are_checked_where_they_stand() {
     let spec = parse(&good, "m.yaml").expect("good");
     assert_eq!(spec.green.node_groups["nodes"].max, Some(4));
 }
+
+#[test]
+fn access_policies_are_those_of_eks_and_a_role_wish_says_one_thing() {
+    let e = refused("AmazonEKSClusterAdminPolicy", "AmazonEKSClusterAdmin");
+    assert!(
+        e.message.contains("no access policy of EKS")
+            && e.remedy.contains("AmazonEKSClusterAdminPolicy"),
+        "{e:?}"
+    );
+    let with = |account: &str, wish: &str| {
+        parse(
+            &GOOD.replace(
+                "aws:\n",
+                &format!("  roles:\n    {account}: {wish}\naws:\n"),
+            ),
+            "m.yaml",
+        )
+    };
+    for good in [
+        "{role: orders}",
+        "{fromNodeRole: [additional.nodes.shop.test/0]}",
+        "{policies: [\"arn:aws:iam::000000000000:policy/x\"]}",
+    ] {
+        with("web/api", good).expect(good);
+    }
+    for (account, wish, says) in [
+        ("api", "{role: orders}", "names no service account"),
+        ("web/api", "{}", "gets nothing"),
+        (
+            "web/api",
+            "{role: orders, fromNodeRole: [a/0]}",
+            "a role that exists and rights for a new one",
+        ),
+        ("web/api", "{fromNodeRole: [Orders]}", "names no statement"),
+        ("web/api", "{policies: [ReadOnly]}", "no managed policy"),
+    ] {
+        let e = with(account, wish).expect_err(wish);
+        assert!(e.message.contains(says), "{e:?}");
+    }
+}
