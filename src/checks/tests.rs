@@ -292,7 +292,7 @@ fn cap_01_a_selector_that_no_node_of_green_answers_blocks_and_kops_group_labels_
         .expect("copied");
     assert_eq!(
         a.pointer("/spec/template/spec/nodeSelector"),
-        Some(&json!({"eks.amazonaws.com/nodegroup": "nodes"}))
+        Some(&json!({"crossfade.dev/instancegroup": "nodes"}))
     );
     let blocked: Vec<&str> = of(&p, "CAP-01").iter().map(|f| f.object.as_str()).collect();
     assert_eq!(blocked, ["deployment/n/c", "deployment/n/d"]);
