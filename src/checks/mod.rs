@@ -351,11 +351,11 @@ const FAMILIES: &[&[Check]] = &[
     id::ALL,
     iam::ALL,
     ver::ALL,
-    cap::ALL,
-    net::ALL,
     api::ALL,
     wl::ALL,
     git::ALL,
+    cap::ALL,
+    net::ALL,
     dns::ALL,
     tls::ALL,
     sto::ALL,
@@ -411,7 +411,6 @@ impl Report {
         });
     }
     /// A finding with the severity and remedy of the check.
-    #[allow(dead_code)]
     fn found(&mut self, object: impl Into<String>, message: impl Into<String>) {
         self.say(self.check.severity, object, message, self.check.remedy);
     }
@@ -440,7 +439,6 @@ impl Report {
         self.say(Severity::Info, object, message, remedy);
     }
     /// For checks that the run or a person answers: what to look at. Said once, and only where this cluster gives reason to ask.
-    #[allow(dead_code)]
     fn ask(&mut self, object: impl Into<String>, what: impl std::fmt::Display) {
         let (message, how) = match self.check.answered {
             Answered::Plan => (format!("not checked: {what}"), String::new()),

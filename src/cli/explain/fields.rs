@@ -100,7 +100,7 @@ fn bare(path: &str) -> String {
     out
 }
 
-/// What a field of a group is called in the node group.
+/// What a field of a group is called in the node group; `a/b` is a field of its launch template.
 const OF_GROUP: &[(&str, &[&str])] = &[
     ("metadata.name", &["name"]),
     ("spec.minSize", &["min", "desired"]),
@@ -118,6 +118,32 @@ const OF_GROUP: &[(&str, &[&str])] = &[
     ("spec.nodeLabels", &["labels"]),
     ("spec.kubelet.nodeLabels", &["labels"]),
     ("spec.taints", &["taints"]),
+    ("spec.kubelet.maxPods", &["max_pods"]),
+    ("spec.volumes", &["launch_template/volumes"]),
+    ("spec.rootVolumeIops", &["launch_template/root"]),
+    ("spec.rootVolumeThroughput", &["launch_template/root"]),
+    ("spec.rootVolumeEncryption", &["launch_template/root"]),
+    ("spec.rootVolumeEncryptionKey", &["launch_template/root"]),
+    (
+        "spec.instanceMetadata.httpTokens",
+        &["launch_template/http_tokens"],
+    ),
+    (
+        "spec.instanceMetadata.httpPutResponseHopLimit",
+        &["launch_template/hop_limit"],
+    ),
+    (
+        "spec.additionalSecurityGroups",
+        &["launch_template/security_groups"],
+    ),
+    ("spec.cloudLabels", &["launch_template/tags"]),
+    (
+        "spec.detailedInstanceMonitoring",
+        &["launch_template/monitoring"],
+    ),
+    ("spec.tenancy", &["launch_template/tenancy"]),
+    ("spec.cpuCredits", &["launch_template/cpu_credits"]),
+    ("spec.rollingUpdate", &["max_unavailable"]),
     ("spec.kubelet.taints", &["taints"]),
 ];
 
@@ -148,14 +174,21 @@ fn became(plan: &Plan, f: &FieldFate) -> Vec<String> {
         if group.is_some_and(|name| name != g.instance_group) {
             continue;
         }
-        let of_all = ["spec.kubelet.nodeLabels", "spec.kubelet.taints"];
+        let of_all = [
+            "spec.kubelet.nodeLabels",
+            "spec.kubelet.taints",
+            "spec.kubelet.maxPods",
+            "spec.cloudLabels",
+        ];
         if group.is_none() && !of_all.iter().any(|s| within(&f.path, s)) {
             continue;
         }
         let value = serde_json::to_value(g).unwrap_or(Value::Null);
         for (_, keys) in OF_GROUP.iter().filter(|(s, _)| within(&f.path, s)) {
             for key in *keys {
-                if let Some(v) = value.get(*key) {
+                let found = value.pointer(&format!("/{key}"));
+                if let Some(v) = found.filter(|v| !v.is_null()) {
+                    let key = key.replace('/', ".");
                     out.push(format!("node group {}: {key} = {}", g.name, shown(v)));
                 }
             }
