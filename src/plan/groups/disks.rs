@@ -2,8 +2,9 @@
 
 use super::super::kops::number;
 use super::super::model::Severity;
+use super::Ig;
 use super::types::Machine;
-use super::{Ig, kops_minor};
+use crate::snapshot::kops::effective;
 use crate::world::cloud::Disk;
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ const IO_IOPS: u32 = 100;
 /// Root first, then the others.
 pub(super) fn disks(ig: &mut Ig, machine: &Machine) -> (Disk, Vec<Disk>) {
     // gp2, not encrypted up to kops 1.19; gp3, encrypted from 1.20 (kops.md 1.4).
-    let old = kops_minor(ig.snapshot).is_some_and(|m| m < 20);
+    let old = effective(&ig.snapshot.kops).release.minor < 20;
     let default_kind = if old { "gp2" } else { "gp3" };
     let mut gib = number(ig.doc, "/spec/rootVolumeSize")
         .or(number(ig.doc, "/spec/rootVolume/size"))

@@ -18,7 +18,6 @@ mod tests;
 
 use super::kops::{Subnet, note, text};
 use super::model::{Finding, Severity, TargetNodeGroup};
-use crate::rewrite::minor;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::{NodeGroupWish, Spec};
 use crate::yaml;
@@ -102,21 +101,6 @@ fn source(id: &str) -> &'static str {
         "KOPS-ig-kubelet" | "KOPS-ig-maxpods" | "KOPS-ig-userdata" => "eks.md 1.7",
         _ => "kops.md 3",
     }
-}
-
-/// Minor version of the kops that wrote the documents, or the Kubernetes version's where it is not known (kops.md 8.2).
-fn kops_minor(snapshot: &Snapshot) -> Option<u32> {
-    snapshot
-        .kops
-        .kops_version
-        .as_deref()
-        .and_then(minor)
-        .or_else(|| kubernetes_minor(snapshot))
-}
-
-fn kubernetes_minor(snapshot: &Snapshot) -> Option<u32> {
-    let cluster = snapshot.kops.cluster.as_ref()?;
-    crate::snapshot::kops::kubernetes_version(cluster).map(|v| v.minor)
 }
 
 /// Makes the node groups.

@@ -6,7 +6,8 @@ use super::host::Change;
 use super::kubelet::Kubelet;
 use super::types::Machine;
 use super::zones::Own;
-use super::{Ig, kubernetes_minor, userdata};
+use super::{Ig, userdata};
+use crate::snapshot::kops::effective;
 use crate::world::cloud::Disk;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -67,11 +68,8 @@ fn metadata(ig: &mut Ig) -> (String, u32) {
         .text("/spec/instanceMetadata/httpTokens")
         .map(String::from);
     let hops = number(ig.doc, "/spec/instanceMetadata/httpPutResponseHopLimit");
-    // The default of kops (kops.md 1.4, row IMDS).
-    let optional = match tokens.as_deref() {
-        Some(t) => t == "optional",
-        None => kubernetes_minor(ig.snapshot).is_none_or(|m| m < 27),
-    };
+    // The group's word, else the default of its kops (kops.md 1.4, row IMDS).
+    let optional = effective(&ig.snapshot.kops).imds(ig.doc).tokens.value == "optional";
     let reached = optional || hops.is_some_and(|h| h > 1);
     match (&tokens, hops) {
         (Some(t), _) => ig.note(format!(

@@ -28,7 +28,7 @@ fn without_a_word_of_migration_yaml_nothing_comes_along_and_each_thing_is_named(
     let f = finding(&p, "KOPS-ig-host");
     assert_eq!(f.severity, Severity::Warning, "a decision");
     for word in [
-        "user data boot.sh (71 bytes, sha256 ",
+        "user data boot.sh (68 bytes, sha256 ",
         "hook tune",
         "hook ceph",
         "file /etc/motd",

@@ -160,6 +160,7 @@ fn a_refused_label_that_workloads_select_gets_a_stand_in() {
 #[test]
 fn the_presence_of_kopss_role_labels_means_on_green_what_it_meant_on_blue() {
     let mut c = Company::new(json!({"machineType": "m5.large", "maxPrice": "0.1"}));
+    c.add("steady", json!({"machineType": "m5.large"}));
     let expression = |c: &Company| {
         on_green(c)
             .0

@@ -89,7 +89,7 @@ fn a_group_that_holds_a_statefulsets_volume_is_split_by_zone_with_the_reason() {
 
 #[test]
 fn a_volume_whose_pods_are_pinned_elsewhere_splits_only_that_group() {
-    let mut c = Company::new(json!({"machineType": "m5.large"}));
+    let mut c = Company::new(json!({"machineType": "m5.large", "minSize": 3, "maxSize": 3}));
     c.add(
         "data",
         json!({"machineType": "m5.large", "minSize": 3, "maxSize": 3, "nodeLabels": {"tier": "data"}, "taints": ["tier=data:NoSchedule"]}),
