@@ -4,21 +4,27 @@
 //! `mod.rs` lists them in `ALL`, [`FAMILIES`] lists the families. A finding names the object whose state is wrong, as it is spelled everywhere,
 //! so that a waiver can name it too; findings of one check with one remedy are folded where people read them.
 
-mod capacity;
+mod api;
+mod cap;
 mod dat;
 mod dns;
+mod git;
 mod iam;
 mod id;
 pub mod ids;
 pub mod image;
 mod look;
-mod network;
+mod net;
 mod obs;
 mod sng;
 mod sto;
 mod tls;
 mod ver;
+mod wl;
+mod words;
 
+#[cfg(test)]
+mod company;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
@@ -28,6 +34,7 @@ mod tests;
 
 use crate::edns;
 use crate::object::ObjectId;
+use crate::plan::fit;
 use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
@@ -145,75 +152,15 @@ pub struct Input<'a> {
     pub generated: &'a [Value],
     /// What the rewrite knew.
     pub cx: &'a Context,
+    /// What green must carry, and its nodes.
+    pub load: &'a fit::Load,
+    /// Addresses needed and there.
+    pub network: &'a fit::NetworkFit,
     /// AWS rights of blue, and what becomes of them.
     pub iam: &'a Iam,
     /// Day of the snapshot: the only clock of a plan.
     pub today: Option<jiff::civil::Date>,
 }
-
-/// Checks of the first plan, until each has its own file.
-const FOUNDERS: &[Check] = &[
-    Check {
-        id: "CAP-03",
-        severity: Severity::Blocker,
-        question: "Exceeds max size?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Raise limits.",
-        source: "checks.md CAP-03",
-        run: capacity::requests_fit,
-    },
-    Check {
-        id: "CAP-04",
-        severity: Severity::Blocker,
-        question: "Free addresses below need + 20 %?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Prefixes, more subnets.",
-        source: "checks.md CAP-04",
-        run: capacity::subnets_have_addresses,
-    },
-    Check {
-        id: "CAP-07",
-        severity: Severity::Warning,
-        question: "Single type in a group?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add a second type.",
-        source: "checks.md CAP-07",
-        run: capacity::one_instance_type,
-    },
-    Check {
-        id: "NET-01",
-        severity: Severity::Blocker,
-        question: "Service range overlaps a routed network (172.20.0.0/16 is a kops VPC default and an EKS service default)?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Choose another range.",
-        source: "checks.md NET-01",
-        run: network::service_range,
-    },
-    Check {
-        id: "NET-02",
-        severity: Severity::Blocker,
-        question: "Rule names blue's node group only?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Add green before cutover.",
-        source: "checks.md NET-02",
-        run: network::security_groups,
-    },
-    Check {
-        id: "NET-12",
-        severity: Severity::Blocker,
-        question: "Private only, but CI/Vault/operators are outside?",
-        needs: &[],
-        answered: Answered::Plan,
-        remedy: "Open path.",
-        source: "checks.md NET-12",
-        run: network::endpoint_mode,
-    },
-];
 
 /// A check: one file, one line in its family's list.
 pub struct Check {
@@ -399,11 +346,16 @@ impl Need {
 }
 
 /// The families, one a line: each is a folder with a file for each of its checks.
+#[rustfmt::skip]
 const FAMILIES: &[&[Check]] = &[
-    FOUNDERS,
     id::ALL,
     iam::ALL,
     ver::ALL,
+    api::ALL,
+    wl::ALL,
+    git::ALL,
+    cap::ALL,
+    net::ALL,
     dns::ALL,
     tls::ALL,
     sto::ALL,
@@ -459,7 +411,6 @@ impl Report {
         });
     }
     /// A finding with the severity and remedy of the check.
-    #[allow(dead_code)]
     fn found(&mut self, object: impl Into<String>, message: impl Into<String>) {
         self.say(self.check.severity, object, message, self.check.remedy);
     }
@@ -488,7 +439,6 @@ impl Report {
         self.say(Severity::Info, object, message, remedy);
     }
     /// For checks that the run or a person answers: what to look at. Said once, and only where this cluster gives reason to ask.
-    #[allow(dead_code)]
     fn ask(&mut self, object: impl Into<String>, what: impl std::fmt::Display) {
         let (message, how) = match self.check.answered {
             Answered::Plan => (format!("not checked: {what}"), String::new()),

@@ -4,7 +4,7 @@ use crate::plan::model::{Plan, Severity};
 use crate::plan::plan;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
-use crate::world::cloud::{CloudIdentity, EksCluster, Inventory, Subnet};
+use crate::world::cloud::{CloudIdentity, EksCluster, Inventory, Role, Subnet};
 use serde_json::{Value, json};
 
 /// A migration to 1.36.
@@ -72,20 +72,20 @@ pub fn inventory() -> Inventory {
     }
 }
 
-/// An EKS cluster of the account.
+/// An EKS cluster of the account. Read from JSON, as a snapshot is: fields that may be absent are.
 pub fn eks(name: &str, tags: &[(&str, &str)]) -> EksCluster {
-    EksCluster {
-        name: name.into(),
-        version: "1.36".into(),
-        node_groups: vec![],
-        addons: vec![],
-        access_entries: vec![],
-        parts: None,
-        tags: tags
-            .iter()
-            .map(|(k, v)| (k.to_string(), v.to_string()))
-            .collect(),
-    }
+    let tags: std::collections::BTreeMap<_, _> = tags.iter().copied().collect();
+    serde_json::from_value(json!({"name": name, "version": "1.36", "nodeGroups": [], "addons": [], "accessEntries": [], "tags": tags}))
+        .expect("a cluster")
+}
+
+/// An IAM role of the account.
+pub fn role(name: &str) -> Role {
+    serde_json::from_value(
+        json!({"name": name, "arn": format!("arn:aws:iam::000000000000:role/{name}"), "trust": {},
+        "managedPolicies": [], "inlinePolicies": {}, "tags": {}}),
+    )
+    .expect("a role")
 }
 
 /// A workload in namespace `n` with one container, other parts of its spec and of its pod spec.

@@ -5,12 +5,12 @@ use crate::plan::plan;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::{
-    CloudIdentity, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
+    CloudIdentity, IngressRule, Inventory, NatGateway, Role, RouteTable, SecurityGroup, Subnet, Vpc,
 };
 use crate::world::dns::{RecordSet, Zone};
 use serde_json::{Value, json};
 
-fn spec() -> Spec {
+pub(super) fn spec() -> Spec {
     serde_json::from_value(json!({
         "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": "demo",
         "blue": {"cluster": "shop.test"},
@@ -25,7 +25,7 @@ fn kops() -> Value {
         "subnets": [{"name": "a", "zone": "eu-west-1a", "type": "Private", "cidr": "172.20.32.0/24"}, {"name": "b", "zone": "eu-west-1b", "type": "Private", "cidr": "172.20.33.0/24"}]}})
 }
 
-fn inventory(free: u32) -> Inventory {
+pub(super) fn inventory(free: u32) -> Inventory {
     let subnet = |id: &str, zone: &str, cidr: &str| Subnet {
         id: id.into(),
         vpc: "vpc-1".into(),
@@ -57,7 +57,7 @@ fn inventory(free: u32) -> Inventory {
     }
 }
 
-fn snapshot() -> Snapshot {
+pub(super) fn snapshot() -> Snapshot {
     let mut s = Snapshot::default();
     s.kops.cluster = Some(kops());
     s.kops.instance_groups = vec![
@@ -67,17 +67,122 @@ fn snapshot() -> Snapshot {
     s
 }
 
-fn of<'p>(p: &'p Plan, id: &str) -> Vec<&'p Finding> {
+pub(super) fn of<'p>(p: &'p Plan, id: &str) -> Vec<&'p Finding> {
     p.findings.iter().filter(|f| f.id == id).collect()
 }
 #[track_caller]
-fn says(p: &Plan, id: &str, severity: Severity, part: &str) {
+pub(super) fn says(p: &Plan, id: &str, severity: Severity, part: &str) {
     let all = of(p, id);
     assert!(
         all.iter()
             .any(|f| f.severity == severity && f.message.contains(part)),
         "{id}: {all:?}"
     );
+}
+
+pub(super) fn deployment(name: &str, replicas: u32, pod: Value) -> Value {
+    let mut o = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "registry.test/x:1"}]}}}});
+    for (k, v) in pod.as_object().into_iter().flatten() {
+        o["spec"]["template"]["spec"][k] = v.clone();
+    }
+    o
+}
+pub(super) fn subnet(id: &str, zone: &str, cidr: &str, free: u32) -> Subnet {
+    Subnet {
+        id: id.into(),
+        vpc: "vpc-1".into(),
+        zone: zone.into(),
+        cidr: cidr.into(),
+        free_ips: free,
+        tags: Default::default(),
+    }
+}
+pub(super) fn group(id: &str, name: &str, ingress: Vec<IngressRule>) -> SecurityGroup {
+    SecurityGroup {
+        id: id.into(),
+        name: name.into(),
+        vpc: "vpc-1".into(),
+        tags: Default::default(),
+        ingress,
+    }
+}
+fn rule(port: i32, source_group: Option<&str>, cidr: Option<&str>) -> IngressRule {
+    IngressRule {
+        protocol: "tcp".into(),
+        from_port: port,
+        to_port: port,
+        source_group: source_group.map(Into::into),
+        cidr: cidr.map(Into::into),
+        description: None,
+    }
+}
+pub(super) fn rule_from_group(port: i32, source: &str) -> IngressRule {
+    rule(port, Some(source), None)
+}
+pub(super) fn rule_from_cidr(port: i32, cidr: &str) -> IngressRule {
+    rule(port, None, Some(cidr))
+}
+pub(super) fn route_table(id: &str, subnets: &[&str], routes: &[(&str, &str)]) -> RouteTable {
+    RouteTable {
+        id: id.into(),
+        main: false,
+        subnets: subnets.iter().map(|s| s.to_string()).collect(),
+        routes: routes
+            .iter()
+            .map(|(to, by)| (to.to_string(), by.to_string()))
+            .collect(),
+        tags: Default::default(),
+    }
+}
+pub(super) fn nat_gateway(id: &str, ip: &str) -> NatGateway {
+    NatGateway {
+        id: id.into(),
+        subnet: "subnet-utility".into(),
+        public_ips: vec![ip.into()],
+        tags: Default::default(),
+    }
+}
+/// A company whose ExternalDNS owns one name of one Ingress.
+pub(super) fn handed_over() -> Snapshot {
+    let mut s = snapshot();
+    let record = |rtype: &str, name: &str, value: &str| RecordSet {
+        name: name.into(),
+        rtype: rtype.into(),
+        ttl: Some(300),
+        values: vec![value.into()],
+        alias: None,
+        set_identifier: None,
+        routing: Default::default(),
+    };
+    s.zones = vec![crate::snapshot::model::ZoneRecords {
+        zone: Zone {
+            id: "Z1".into(),
+            name: "shop.test.".into(),
+            private: false,
+        },
+        records: vec![
+            record("A", "www.shop.test.", "203.0.113.10"),
+            record(
+                "TXT",
+                "www.shop.test.",
+                "\"heritage=external-dns,external-dns/owner=blue,external-dns/resource=ingress/n/web\"",
+            ),
+            record(
+                "TXT",
+                "a-www.shop.test.",
+                "\"heritage=external-dns,external-dns/owner=blue,external-dns/resource=ingress/n/web\"",
+            ),
+        ],
+    }];
+    s.blue.objects = vec![
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "external-dns", "namespace": "platform"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "registry.k8s.io/external-dns/external-dns:v0.14.2", "args": ["--provider=aws", "--source=ingress", "--txt-owner-id=blue"]}]}}}}),
+        json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "web", "namespace": "n", "annotations": {"kubernetes.io/ingress.class": "alb"}}, "spec": {"rules": [{"host": "www.shop.test"}]},
+        "status": {"loadBalancer": {"ingress": [{"ip": "203.0.113.10"}]}}}),
+    ];
+    s
 }
 
 #[test]
@@ -109,43 +214,6 @@ fn id_02_another_account_or_region_blocks() {
     says(&p, "ID-02", Severity::Blocker, "account 111111111111");
     says(&p, "ID-02", Severity::Blocker, "region eu-west-2");
     assert!(of(&plan(&spec(), &snapshot()), "ID-02").is_empty());
-}
-
-#[test]
-fn net_01_a_service_range_inside_the_vpc_blocks_and_none_is_a_warning() {
-    let mut s = spec();
-    s.green.service_cidr = Some("172.20.0.0/16".into());
-    says(
-        &plan(&s, &snapshot()),
-        "NET-01",
-        Severity::Blocker,
-        "overlaps",
-    );
-    s.green.service_cidr = None;
-    says(
-        &plan(&s, &snapshot()),
-        "NET-01",
-        Severity::Warning,
-        "not set",
-    );
-    assert!(of(&plan(&spec(), &snapshot()), "NET-01").is_empty());
-}
-
-#[test]
-fn cap_04_counts_addresses_as_the_vpc_cni_takes_them() {
-    // m5.large with 5 pods: min(3, ceil(5/9) + 1) * 10 = 20 a node (eks.md 2.1).
-    assert_eq!(super::capacity::node_addresses(3, 10, 5), 20);
-    assert_eq!(super::capacity::node_addresses(4, 15, 20), 45);
-    assert_eq!(super::capacity::node_addresses(4, 15, 58), 60);
-    assert_eq!(super::capacity::node_addresses(8, 30, 20), 60);
-    // 4 nodes over 2 zones, one zone lost: 4, and 2 more while they surge: 6 * 20 + 16 = 136.
-    let mut s = snapshot();
-    s.aws = Some(inventory(135));
-    says(&plan(&spec(), &s), "CAP-04", Severity::Blocker, "about 136");
-    s.aws = Some(inventory(150));
-    says(&plan(&spec(), &s), "CAP-04", Severity::Warning, "reserve");
-    s.aws = Some(inventory(164));
-    assert!(of(&plan(&spec(), &s), "CAP-04").is_empty());
 }
 
 #[test]
@@ -202,42 +270,6 @@ fn iam_03_a_role_that_the_account_does_not_have_blocks() {
 }
 
 #[test]
-fn net_02_a_foreign_group_that_trusts_blues_nodes_gets_a_rule_for_greens() {
-    let mut s = snapshot();
-    let group = |id: &str, name: &str, ingress| SecurityGroup {
-        id: id.into(),
-        name: name.into(),
-        vpc: "vpc-1".into(),
-        tags: Default::default(),
-        ingress,
-    };
-    if let Some(a) = &mut s.aws {
-        a.security_groups = vec![
-            group("sg-nodes", "nodes.shop.test", vec![]),
-            group(
-                "sg-db",
-                "database",
-                vec![IngressRule {
-                    protocol: "tcp".into(),
-                    from_port: 5432,
-                    to_port: 5432,
-                    source_group: Some("sg-nodes".into()),
-                    cidr: None,
-                    description: None,
-                }],
-            ),
-        ];
-    }
-    let p = plan(&spec(), &s);
-    says(&p, "NET-02", Severity::Info, "lets blue's nodes in");
-    assert!(
-        p.steps
-            .iter()
-            .any(|s| s.id == "provision/security-group-rule/sg-db/tcp/5432-5432/green")
-    );
-}
-
-#[test]
 fn cap_01_a_selector_that_no_node_of_green_answers_blocks_and_kops_group_labels_are_mapped() {
     let deployment = |name: &str, selector: Value| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"},
@@ -260,7 +292,7 @@ fn cap_01_a_selector_that_no_node_of_green_answers_blocks_and_kops_group_labels_
         .expect("copied");
     assert_eq!(
         a.pointer("/spec/template/spec/nodeSelector"),
-        Some(&json!({"eks.amazonaws.com/nodegroup": "nodes"}))
+        Some(&json!({"crossfade.dev/instancegroup": "nodes"}))
     );
     let blocked: Vec<&str> = of(&p, "CAP-01").iter().map(|f| f.object.as_str()).collect();
     assert_eq!(blocked, ["deployment/n/c", "deployment/n/d"]);
@@ -301,35 +333,51 @@ fn dns_01_and_02_an_owner_that_cannot_be_told_apart_and_a_foreign_record_block()
 }
 
 #[test]
-fn sng_something_that_looks_single_and_is_not_declared_is_named() {
-    let one = |name: &str, extra: Value| {
-        let mut o = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": "n"}, "spec": {"replicas": 1, "template": {"spec": {"containers": [{"image": "x"}]}}}});
-        for (k, v) in extra.as_object().into_iter().flatten() {
-            o["spec"][k] = v.clone();
-        }
-        o
-    };
+fn every_check_of_the_catalogue_is_registered() {
+    use crate::checks::{all, ids::CATALOGUE};
+    assert_eq!(CATALOGUE.len(), 132);
+    for id in CATALOGUE {
+        assert_eq!(all().filter(|c| c.id == *id).count(), 1, "{id}");
+    }
+    for c in all() {
+        assert_eq!(all().filter(|d| d.id == c.id).count(), 1, "{} twice", c.id);
+        assert!(crate::checks::ids::is_known(c.id), "{}", c.id);
+        assert!(c.question.ends_with('?'), "{}: {}", c.id, c.question);
+        assert!(c.remedy.ends_with('.'), "{}: {}", c.id, c.remedy);
+        assert!(!c.source.is_empty(), "{}", c.id);
+    }
+}
+
+#[test]
+fn a_waiver_takes_a_blocker_out_of_the_way_of_a_plan_and_only_that_one() {
     let mut s = snapshot();
-    s.blue.objects = vec![
-        one("api", json!({})),
-        one("importer", json!({"strategy": {"type": "Recreate"}})),
-        one("mail-worker", json!({})),
-    ];
-    let named = |p: &Plan| -> Vec<String> {
-        of(p, "SNG-01")
-            .iter()
-            .filter(|f| f.severity == Severity::Warning)
-            .map(|f| f.object.clone())
-            .collect()
+    let mut c = kops();
+    c["spec"]["kubeAPIServer"] =
+        json!({"featureGates": {"HPAScaleToZero": "true", "MaxUnavailableStatefulSet": "true"}});
+    s.kops.cluster = Some(c);
+    s.taken = Some("2026-11-30".into());
+    let object = "kops/spec.kubeAPIServer.featureGates.HPAScaleToZero";
+    let with = |expires: &str| {
+        let mut spec = spec();
+        spec.waivers = serde_json::from_value(json!([
+            {"check": "VER-05", "object": object, "reason": "nothing scales to zero", "expires": expires},
+            {"check": "NET-11", "reason": "read"}
+        ]))
+        .expect("waivers");
+        plan(&spec, &s)
     };
+    let p = with("2026-12-31");
+    let blocks: Vec<&str> = of(&p, "VER-05")
+        .iter()
+        .filter(|f| f.blocks())
+        .map(|f| f.object.as_str())
+        .collect();
     assert_eq!(
-        named(&plan(&spec(), &s)),
-        ["deployment/n/importer", "deployment/n/mail-worker"]
+        blocks,
+        ["kops/spec.kubeAPIServer.featureGates.MaxUnavailableStatefulSet"]
     );
-    let mut declared = spec();
-    declared.workloads.singletons =
-        vec!["deployment/n/importer".into(), "deployment/n/nobody".into()];
-    let p = plan(&declared, &s);
-    assert_eq!(named(&p), ["deployment/n/mail-worker"]);
-    says(&p, "SNG-01", Severity::Blocker, "no such object");
+    says(&p, "WAIVER-unused", Severity::Info, "no finding NET-11");
+    let p = with("2026-11-29");
+    assert_eq!(of(&p, "VER-05").iter().filter(|f| f.blocks()).count(), 2);
+    says(&p, "VER-05", Severity::Blocker, "ran out on 2026-11-29");
 }

@@ -133,6 +133,7 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
     if let Some(line) = plan.hazards.line() {
         printer.line(format!("  {line} (crossfade hazards)"));
     }
+    super::network::show(&plan.network, printer);
     super::findings::show(plan, printer, all_findings);
     printer.line("");
     printer.line(printer.bold("Objects of blue"));

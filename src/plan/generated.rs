@@ -2,7 +2,7 @@
 
 use super::dns::Names;
 use super::iam::House;
-use crate::edns::Version;
+use crate::edns::{Config, Version};
 use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
@@ -150,6 +150,10 @@ pub(super) fn args(spec: &Spec, names: &Names) -> Vec<String> {
     if !blue.zone_type.is_empty() {
         args.push(format!("--aws-zone-type={}", blue.zone_type));
     }
+    // What blue's instance does not look at, green's must not publish. Filters of several instances do not add up to one: DNS-03 tells.
+    if names.instances.len() == 1 {
+        args.extend(filters(blue));
+    }
     args.push(format!("--interval={}s", spec.dns.external_dns.interval));
     if version.at_least(20, 0) {
         args.push(format!("--annotation-prefix={}", annotation_prefix(names)));
@@ -160,6 +164,38 @@ pub(super) fn args(spec: &Spec, names: &Names) -> Vec<String> {
     args.push("--managed-record-types=A".into());
     args.push("--managed-record-types=CNAME".into());
     args.push("--log-format=json".into());
+    args
+}
+
+/// Filters of an instance on its sources, and what decides the type of its records (externaldns.md 2, 4).
+fn filters(c: &Config) -> Vec<String> {
+    let mut args = vec![];
+    for (flag, value) in [
+        ("namespace", &c.namespace),
+        ("annotation-filter", &c.annotation_filter),
+        ("label-filter", &c.label_filter),
+    ] {
+        args.extend(value.iter().map(|v| format!("--{flag}={v}")));
+    }
+    for (flag, values) in [
+        ("ingress-class", &c.ingress_classes),
+        ("service-type-filter", &c.service_types),
+        ("exclude-domains", &c.exclude_domains),
+    ] {
+        args.extend(values.iter().map(|v| format!("--{flag}={v}")));
+    }
+    for (flag, on) in [
+        ("publish-internal-services", c.publish_internal),
+        ("ignore-hostname-annotation", c.ignore_hostname),
+        ("ignore-ingress-tls-spec", c.ignore_tls),
+        ("ignore-ingress-rules-spec", c.ignore_rules),
+        ("aws-prefer-cname", c.prefer_cname),
+        ("no-aws-evaluate-target-health", !c.evaluate_target_health),
+    ] {
+        if on {
+            args.push(format!("--{flag}"));
+        }
+    }
     args
 }
 

@@ -10,6 +10,7 @@ pub mod fates;
 mod file;
 pub mod fit;
 mod generated;
+mod groups;
 pub mod hazards;
 pub mod iam;
 mod kops;
@@ -17,10 +18,12 @@ pub mod model;
 mod resources;
 mod steps;
 mod timeline;
+mod trust;
 mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
+pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;
@@ -43,6 +46,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let built = kops::target(&spec, snapshot, &cx);
     cx.region = built.target.cluster.region.clone();
     cx.node_groups = built.groups.clone();
+    cx.label_keys = built.label_keys.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
     let mut names = dns::names(&spec, snapshot);
@@ -76,6 +80,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     target.resources = states;
     findings.extend(differences);
     let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
+    let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
     findings.extend(checks::run(&checks::Input {
@@ -88,6 +94,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         blue: &blue,
         generated: &generated,
         cx: &cx,
+        load: &load,
+        network: &network,
         iam: &iam,
         today,
     }));
@@ -134,7 +142,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         generated,
         fields: read.fields,
         hazards,
-        network: Default::default(),
+        network,
         cost,
         names: names.names,
         steps,

@@ -11,7 +11,7 @@ use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::Resource;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Adds roles, add-ons, components and access to the target.
 pub(super) fn complete(
@@ -208,6 +208,31 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
     before_nodes.extend(of(&roles, "node"));
     let mut nodes = vec![];
     for g in &target.node_groups {
+        let t = &g.launch_template;
+        // A template with groups of its own must name the cluster's too, so it waits for the cluster.
+        let template = add(
+            Resource::LaunchTemplate {
+                name: t.name.clone(),
+                root: t.root.clone(),
+                volumes: t.volumes.clone(),
+                http_tokens: t.http_tokens.clone(),
+                hop_limit: t.hop_limit,
+                security_groups: t.security_groups.clone(),
+                user_data: t.user_data.clone(),
+                tags: t.tags.clone(),
+                monitoring: t.monitoring,
+                tenancy: t.tenancy.clone(),
+                cpu_credits: t.cpu_credits.clone(),
+                associate_public_ip: t.associate_public_ip,
+            },
+            if t.security_groups.is_empty() {
+                &[]
+            } else {
+                std::slice::from_ref(&cluster)
+            },
+        );
+        let mut needs = before_nodes.clone();
+        needs.push(template);
         nodes.push(add(
             Resource::NodeGroup {
                 cluster: green.clone(),
@@ -223,10 +248,10 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
                 disk_gib: g.disk_gib,
                 labels: g.labels.clone(),
                 taints: g.taints.clone(),
-                launch_template: None,
-                max_unavailable: None,
+                launch_template: Some(t.name.clone()),
+                max_unavailable: g.max_unavailable.clone(),
             },
-            &before_nodes,
+            &needs,
         ));
     }
     let mut late = nodes.clone();
@@ -236,8 +261,11 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
         needs.extend(needs_role(a));
         add(addon(a), &needs);
     }
-    for rule in security_group_rules(snapshot, spec) {
-        add(rule, std::slice::from_ref(&cluster));
+    // Rules of other people's groups that let blue's nodes in, once more for green's (eks.md 2.3): added beside them, never edited.
+    for trust in super::trust::trust_of_blue(snapshot, spec, target) {
+        if let super::trust::NodeTrust::Mirrored { rule, .. } = trust {
+            add(rule, std::slice::from_ref(&cluster));
+        }
     }
     out
 }
@@ -257,44 +285,4 @@ fn role(r: &TargetRole, trust: Value) -> Resource {
         boundary: r.boundary.clone(),
         path: r.path.clone(),
     }
-}
-
-/// Rules of other people's groups that name blue's nodes, once more for green's (eks.md 2.3): added beside them, never edited.
-fn security_group_rules(snapshot: &Snapshot, spec: &Spec) -> Vec<Resource> {
-    let Some(aws) = &snapshot.aws else {
-        return vec![];
-    };
-    let blue = &spec.blue.cluster;
-    let owned = |tags: &BTreeMap<String, String>| {
-        tags.get("KubernetesCluster") == Some(blue)
-            || tags
-                .get(&format!("kubernetes.io/cluster/{blue}"))
-                .is_some_and(|v| v == "owned")
-    };
-    let nodes: BTreeSet<&str> = aws
-        .security_groups
-        .iter()
-        .filter(|g| g.name == format!("nodes.{blue}"))
-        .map(|g| g.id.as_str())
-        .collect();
-    let mut out = vec![];
-    for g in aws
-        .security_groups
-        .iter()
-        .filter(|g| !owned(&g.tags) && !nodes.contains(g.id.as_str()))
-    {
-        for r in &g.ingress {
-            if r.source_group.as_deref().is_some_and(|s| nodes.contains(s)) {
-                out.push(Resource::SecurityGroupRule {
-                    group: g.id.clone(),
-                    protocol: r.protocol.clone(),
-                    from_port: r.from_port,
-                    to_port: r.to_port,
-                    source_group: "${cluster.security_group}".into(),
-                    description: format!("crossfade {}: as nodes.{blue}", spec.name),
-                });
-            }
-        }
-    }
-    out
 }

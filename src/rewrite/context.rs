@@ -58,8 +58,10 @@ pub struct Context {
     pub sa_roles: BTreeMap<String, String>,
     /// Service accounts whose pods need different roles.
     pub sa_conflicts: BTreeSet<String>,
-    /// Node group of each instance group.
+    /// Value of the label that stands in for `kops.k8s.io/instancegroup` on green, by instance group that becomes a node group.
     pub node_groups: BTreeMap<String, String>,
+    /// Label keys that EKS refuses, and the keys that stand in for them on green.
+    pub label_keys: BTreeMap<String, String>,
     /// Labels that green's node groups carry; empty when not known.
     pub node_labels: BTreeSet<(String, String)>,
     /// Zones in which green has nodes; empty when not known.
@@ -302,7 +304,7 @@ impl Context {
     }
 
     /// Whether a CIDR lies in blue's pod or service range.
-    pub(super) fn is_blue_range(&self, cidr: &str) -> bool {
+    pub(crate) fn is_blue_range(&self, cidr: &str) -> bool {
         range(cidr).is_some_and(|(a, b)| {
             self.blue_ranges
                 .iter()
@@ -332,7 +334,7 @@ impl Context {
     }
 
     /// Words in a text that only mean something on blue (NET-06).
-    pub(super) fn blue_literals(&self, text: &str) -> Vec<String> {
+    pub(crate) fn blue_literals(&self, text: &str) -> Vec<String> {
         let mut out: Vec<String> = text
             .split(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-'))
             .map(|w| w.trim_matches(['.', '-']))

@@ -75,8 +75,11 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
         }
     };
     let aws = match aws {
-        Ok(a) => {
+        Ok(mut a) => {
             answered = true;
+            for (part, why) in std::mem::take(&mut a.not_read) {
+                missing.push(not(&format!("aws.{part}"), &why));
+            }
             Some(a)
         }
         Err(e) => {

@@ -144,7 +144,7 @@ pub struct Green {
     /// Addresses of nodes and pods.
     #[serde(default, skip_serializing_if = "NetworkWish::is_default")]
     pub network: NetworkWish,
-    /// Things that exist already and that crossfade may use as they are, by resource id (`cluster/shop-green`, `role/...`); it never deletes them.
+    /// Things that exist already and that crossfade may use as they are, by resource id (`cluster/shop-green`, `role/...`; `addon/shop-green/*` for all that begin so); it never changes and never deletes them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub adopt: Vec<String>,
     /// Terraform state (`terraform show -json`, or a state file) relative to this file: what is in it is left to Terraform.

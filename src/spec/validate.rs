@@ -45,6 +45,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     let c = Checker { text, file };
     c.api(spec)?;
     c.green(spec)?;
+    c.node_groups(spec)?;
     c.aws(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
@@ -255,6 +256,89 @@ impl Checker<'_> {
                     format!("`{}` is named twice", access.principal),
                     "EKS has one access entry a principal: put its groups together",
                 ));
+            }
+        }
+        Ok(())
+    }
+
+    /// eks.md 1.6. Whether blue has such an instance group only the planner can tell.
+    fn node_groups(&self, spec: &Spec) -> Result<()> {
+        for (name, wish) in &spec.green.node_groups {
+            let at = |key: &'static str| ["green", "nodeGroups", name.as_str(), key];
+            if wish.instance_types.len() > 20 {
+                return Err(self.refuse(
+                    &at("instanceTypes"),
+                    format!("{} instance types", wish.instance_types.len()),
+                    "a managed node group takes 1 to 20",
+                ));
+            }
+            for (i, t) in wish.instance_types.iter().enumerate() {
+                let good = t.split_once('.').is_some_and(|(family, size)| {
+                    [family, size].iter().all(|p| {
+                        !p.is_empty()
+                            && p.chars()
+                                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                    })
+                });
+                if !good {
+                    let i = i.to_string();
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "instanceTypes", &i],
+                        format!("`{t}` is no instance type"),
+                        "write it as `m6i.large`",
+                    ));
+                }
+            }
+            self.unique(
+                &at("instanceTypes"),
+                wish.instance_types.iter().map(String::as_str),
+            )?;
+            if let Some(ami) = &wish.ami_type
+                && !AMI_TYPES.contains(&ami.as_str())
+            {
+                let near = yaml::nearest(ami, AMI_TYPES.iter().copied())
+                    .map(|n| format!(" (did you mean {n}?)"))
+                    .unwrap_or_default();
+                return Err(self.refuse(
+                    &at("amiType"),
+                    format!("`{ami}` is no AMI type that crossfade makes nodes of{near}"),
+                    format!("one of {}", AMI_TYPES.join(", ")),
+                ));
+            }
+            if wish.max == Some(0) {
+                return Err(self.refuse(
+                    &at("max"),
+                    "the largest size is 0",
+                    "a managed node group has at least 1; say `skip: true` for no group",
+                ));
+            }
+            if let (Some(min), Some(max)) = (wish.min, wish.max)
+                && min > max
+            {
+                return Err(self.refuse(
+                    &at("min"),
+                    format!("the smallest size {min} is above the largest {max}"),
+                    "turn them round",
+                ));
+            }
+            for (k, v) in &wish.labels {
+                if ["kubernetes.io/", "k8s.io/", "eks.amazonaws.com/"]
+                    .iter()
+                    .any(|part| k.contains(part))
+                {
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "labels", k],
+                        format!("EKS refuses the label `{k}`"),
+                        "use a name of your own: those of Kubernetes, kops and EKS are reserved",
+                    ));
+                }
+                if !label_key(k) || !(v.is_empty() || label_name(v)) {
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "labels", k],
+                        format!("`{k}: {v}` is no label"),
+                        "use at most 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; before the name a DNS name and `/` may stand",
+                    ));
+                }
             }
         }
         Ok(())
@@ -632,6 +716,41 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// AMI types of managed node groups whose nodes crossfade knows how to configure (eks.md 1.6).
+const AMI_TYPES: &[&str] = &[
+    "AL2023_x86_64_STANDARD",
+    "AL2023_ARM_64_STANDARD",
+    "AL2023_x86_64_NVIDIA",
+    "AL2023_ARM_64_NVIDIA",
+    "AL2023_x86_64_NEURON",
+    "BOTTLEROCKET_x86_64",
+    "BOTTLEROCKET_ARM_64",
+    "BOTTLEROCKET_x86_64_FIPS",
+    "BOTTLEROCKET_ARM_64_FIPS",
+    "BOTTLEROCKET_x86_64_NVIDIA",
+    "BOTTLEROCKET_ARM_64_NVIDIA",
+    "BOTTLEROCKET_x86_64_NVIDIA_FIPS",
+    "BOTTLEROCKET_ARM_64_NVIDIA_FIPS",
+];
+
+/// A label value, or the name of a label's key.
+fn label_name(name: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    (1..=63).contains(&name.len())
+        && name.starts_with(edge)
+        && name.ends_with(edge)
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        None => label_name(key),
+        Some((prefix, name)) => is_host(prefix) && !prefix.contains('*') && label_name(name),
     }
 }
 

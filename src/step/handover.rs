@@ -20,6 +20,8 @@ use std::time::Duration;
 
 /// Values in one batch: Route 53 allows 1000 (externaldns.md rule 17); a name is never split over two.
 const BATCH_VALUES: usize = 900;
+/// Characters of values in one batch: Route 53 allows 32 000 (externaldns.md 4). Ownership TXTs of 90 characters reach it first.
+const BATCH_CHARACTERS: usize = 30_000;
 
 /// Makes the step.
 pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
@@ -244,6 +246,40 @@ fn values_in(change: &Change) -> usize {
     }
 }
 
+/// Characters that a change counts against the limit of a batch.
+fn characters_in(change: &Change) -> usize {
+    match change {
+        // An UPSERT counts twice.
+        Change::Upsert(r) => 2 * r.values.iter().map(String::len).sum::<usize>(),
+        Change::Create(r) | Change::Delete(r) => r.values.iter().map(String::len).sum(),
+    }
+}
+
+/// Batches of whole names, in order, each within Route 53's limits.
+fn batches(names: Vec<Vec<Change>>) -> Vec<Vec<Change>> {
+    let mut out: Vec<Vec<Change>> = vec![];
+    let (mut values, mut characters) = (0, 0);
+    for changes in names {
+        let v: usize = changes.iter().map(values_in).sum();
+        let c: usize = changes.iter().map(characters_in).sum();
+        match out.last_mut() {
+            Some(open)
+                if open.is_empty()
+                    || values + v <= BATCH_VALUES && characters + c <= BATCH_CHARACTERS =>
+            {
+                open.extend(changes);
+                (values, characters) = (values + v, characters + c);
+            }
+            _ => {
+                out.push(changes);
+                (values, characters) = (v, c);
+            }
+        }
+    }
+    out.retain(|b| !b.is_empty());
+    out
+}
+
 impl Handover {
     fn names<'a>(&'a self, cx: &'a Cx) -> impl Iterator<Item = &'a Name> {
         cx.plan
@@ -335,21 +371,13 @@ impl Handover {
         now: &BTreeMap<String, Vec<RecordSet>>,
         to: &BTreeMap<String, Vec<RecordSet>>,
     ) -> StepResult<Vec<String>> {
+        let names = to
+            .iter()
+            .map(|(host, target)| batch(&now[host], target))
+            .collect();
         let mut ids = vec![];
-        let mut open: Vec<Change> = vec![];
-        let mut values = 0;
-        for (host, target) in to {
-            let changes = batch(&now[host], target);
-            let weight: usize = changes.iter().map(values_in).sum();
-            if !open.is_empty() && values + weight > BATCH_VALUES {
-                ids.push(self.change(cx, &open).await?);
-                (open, values) = (vec![], 0);
-            }
-            values += weight;
-            open.extend(changes);
-        }
-        if !open.is_empty() {
-            ids.push(self.change(cx, &open).await?);
+        for changes in batches(names) {
+            ids.push(self.change(cx, &changes).await?);
         }
         Ok(ids)
     }
@@ -501,5 +529,45 @@ impl Step for Handover {
             why: "the zone to show the old records".into(),
             poll: Duration::from_secs(2),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name of one address and one ownership TXT, handed over.
+    fn name(n: usize) -> Vec<Change> {
+        let record = |rtype: &str, value: String| RecordSet {
+            name: format!("h{n}.shop.test."),
+            rtype: rtype.into(),
+            ttl: Some(60),
+            values: vec![value],
+            alias: None,
+            set_identifier: None,
+            routing: Default::default(),
+        };
+        let txt =
+            |owner: &str| record("TXT", edns::heritage_value(owner, "ingress/storefront/web"));
+        vec![
+            Change::Delete(record("A", "203.0.113.10".into())),
+            Change::Delete(txt("shop-blue")),
+            Change::Create(record("A", "198.51.100.10".into())),
+            Change::Create(txt("shop-green")),
+        ]
+    }
+
+    #[test]
+    fn a_batch_keeps_to_the_characters_of_route_53_before_its_values_and_never_splits_a_name() {
+        let all = batches((0..220).map(name).collect());
+        // 880 values would be one batch of at most 900; their TXTs have more than 32 000 characters.
+        assert!(all.len() > 1);
+        assert_eq!(all.iter().map(Vec::len).sum::<usize>(), 880);
+        for b in &all {
+            assert!(b.iter().map(characters_in).sum::<usize>() <= 32_000);
+            assert_eq!(b.len() % 4, 0, "a name is in one batch");
+        }
+        assert_eq!(batches((0..20).map(name).collect()).len(), 1);
+        assert!(batches(vec![vec![]]).is_empty());
     }
 }

@@ -455,6 +455,9 @@ pub struct Inventory {
     /// Service quotas by `service/code`.
     #[serde(default)]
     pub quotas: Option<BTreeMap<String, Quota>>,
+    /// Parts that were asked for and not given, with the reason; discover makes `not_checked` entries of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub not_read: BTreeMap<String, String>,
 }
 
 /// A NAT gateway.

@@ -69,18 +69,34 @@ fn run(i: &Input, r: &mut Report) {
 mod tests {
     use crate::checks::samples::*;
     use crate::plan::model::Severity::Blocker;
+    use crate::snapshot::model::Snapshot;
 
-    #[test]
-    fn a_host_that_blues_filters_hide_would_be_published_by_green() {
+    /// Blue publishes only what carries an annotation.
+    fn filtered() -> Snapshot {
         let mut s = shop();
-        // Blue publishes only what carries the annotation; green's instance has no such filter.
         s.blue.objects[0] = external_dns(&["--annotation-filter=publish=yes"]);
         s.blue.objects[1]["metadata"]["annotations"]["publish"] = "yes".into();
-        silent(&spec(), &s, "DNS-03");
         s.blue
             .objects
             .push(ingress("intern", &["intern.shop.test"]));
+        s
+    }
+
+    #[test]
+    fn a_host_that_filters_of_two_instances_hide_would_be_published_by_green() {
+        let mut s = filtered();
+        let mut second = external_dns(&["--annotation-filter=partner=yes"]);
+        second["metadata"]["name"] = "partner-dns".into();
+        second["spec"]["template"]["spec"]["containers"][0]["args"][3] =
+            "--txt-owner-id=partner-blue".into();
+        s.blue.objects.push(second);
         fires(&spec(), &s, "DNS-03", Blocker, "intern.shop.test");
+        never_says(&spec(), &s, "DNS-03", "www.shop.test");
+    }
+
+    #[test]
+    fn the_filter_of_one_instance_comes_along_and_hides_the_host_on_green_too() {
+        silent(&spec(), &filtered(), "DNS-03");
     }
 
     #[test]

@@ -79,11 +79,16 @@ fn run(i: &Input, r: &mut Report) {
         }
     }
     // A host that a moving wildcard answers has no record of its own.
-    elsewhere.retain(|h| !moving.keys().any(|m| covers(m, h)));
+    let wildcards: Vec<&str> = moving
+        .keys()
+        .copied()
+        .filter(|h| h.starts_with("*."))
+        .collect();
+    elsewhere.retain(|h| !wildcards.iter().any(|w| covers(w, h)));
     if !by_hand.is_empty() {
         let all: Vec<String> = by_hand.into_iter().collect();
         r.found(
-            "dns",
+            format!("host/{}", all[0]),
             format!(
                 "{} with a record that no ExternalDNS of blue keeps: {}",
                 count(all.len(), "host"),
@@ -94,7 +99,7 @@ fn run(i: &Input, r: &mut Report) {
     if !elsewhere.is_empty() {
         let all: Vec<String> = elsewhere.into_iter().collect();
         r.found(
-            "dns",
+            format!("host/{}", all[0]),
             format!(
                 "{} in no zone that was read: {}",
                 count(all.len(), "host"),

@@ -37,7 +37,7 @@ fn run(i: &Input, r: &mut Report) {
     });
     if !heartbeat {
         r.found(
-            "alerts",
+            "alerts/heartbeat",
             "no alert fires always: a cluster that falls silent looks like a healthy one",
         );
     }
@@ -47,12 +47,12 @@ fn run(i: &Input, r: &mut Report) {
         .peekable();
     if dns.peek().is_none() {
         r.found(
-            "alerts",
+            "alerts/external-dns",
             "no alert reads the counters of ExternalDNS: its errors would be seen by users first",
         );
     } else if dns.all(|x| LOW.contains(&x.severity.as_str())) {
         r.found(
-            "alerts",
+            "alerts/external-dns",
             "alerts on ExternalDNS wake nobody: each has a low severity",
         );
     }

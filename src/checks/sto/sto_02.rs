@@ -93,27 +93,37 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_fsx_volume_needs_its_driver_and_flex_volumes_have_no_successor() {
+    fn a_driver_that_stays_on_blue_blocks_and_one_that_comes_along_does_not() {
         let mut s = with(vec![object(
             "v1",
             "PersistentVolume",
             "media",
-            json!({"spec": {"csi": {"driver": "fsx.csi.aws.com", "volumeHandle": "fs-1"}}}),
+            json!({"spec": {"csi": {"driver": "juice.example.com", "volumeHandle": "m"}}}),
         )]);
-        fires(&spec(), &s, "STO-02", Blocker, "csidriver/fsx.csi.aws.com");
+        fires(
+            &spec(),
+            &s,
+            "STO-02",
+            Blocker,
+            "csidriver/juice.example.com",
+        );
         s.blue.objects.push(object(
             "storage.k8s.io/v1",
             "CSIDriver",
-            "fsx.csi.aws.com",
+            "juice.example.com",
             json!({"spec": {}}),
         ));
         silent(&spec(), &s, "STO-02");
-        s.blue.objects.push(workload(
+    }
+
+    #[test]
+    fn a_flex_volume_has_no_successor() {
+        let s = with(vec![workload(
             "Deployment",
             "app",
             "app:1",
             json!({"volumes": [{"name": "v", "flexVolume": {"driver": "x/y"}}]}),
-        ));
+        )]);
         fires(
             &spec(),
             &s,
@@ -130,17 +140,6 @@ mod tests {
             "PersistentVolume",
             "pv-1",
             json!({"spec": {"awsElasticBlockStore": {"volumeID": "aws://eu-west-1a/vol-1"}}}),
-        )]);
-        silent(&spec(), &s, "STO-02");
-    }
-
-    #[test]
-    fn the_driver_of_an_efs_volume_comes_as_an_add_on() {
-        let s = with(vec![object(
-            "v1",
-            "PersistentVolume",
-            "media",
-            json!({"spec": {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}}}),
         )]);
         silent(&spec(), &s, "STO-02");
     }

@@ -15,7 +15,7 @@ pub(super) struct Certificate<'a> {
     pub names: Vec<&'a str>,
     /// Last day on which it is valid, when its status tells.
     pub until: Option<jiff::civil::Date>,
-    /// Issuer, `issuer/ns/name` or `clusterissuer/name` without the group.
+    /// Issuer: its kind, and `namespace/name` or the name of a ClusterIssuer.
     pub issuer: (String, String),
 }
 
@@ -87,14 +87,17 @@ pub(super) fn issuers<'a>(i: &Input<'a>) -> impl Iterator<Item = &'a BlueObject<
         .filter(|o| matches!(o.id.group(), "cert-manager.io" | "certmanager.k8s.io"))
 }
 
-/// Whether an issuer orders by ACME.
-pub(super) fn is_acme(i: &Input, issuer: &(String, String)) -> bool {
-    issuers(i).any(|o| {
-        let key = if o.id.kind == "ClusterIssuer" {
-            o.id.name.clone()
-        } else {
-            o.key()
-        };
-        o.id.kind == issuer.0 && key == issuer.1 && o.object.pointer("/spec/acme").is_some()
-    })
+/// Issuers that order by ACME, as a Certificate names them: kind, and `namespace/name` or the name of a ClusterIssuer.
+pub(super) fn acme_issuers(i: &Input) -> BTreeSet<(String, String)> {
+    issuers(i)
+        .filter(|o| o.object.pointer("/spec/acme").is_some())
+        .map(|o| {
+            let key = if o.id.kind == "ClusterIssuer" {
+                o.id.name.clone()
+            } else {
+                o.key()
+            };
+            (o.id.kind.clone(), key)
+        })
+        .collect()
 }

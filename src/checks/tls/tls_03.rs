@@ -1,7 +1,7 @@
 //! TLS-03: certificates that green would order anew because their Secrets do not come along. Issuers allow 5 duplicates a week and name set
 //! (practice.md 5); Let's Encrypt also 50 certificates a week and registered domain.
 
-use super::certs::{certificates, is_acme, secrets};
+use super::certs::{acme_issuers, certificates, secrets};
 use crate::checks::look::count;
 use crate::checks::{Answered, Check, Input, Need, Report, few};
 use crate::plan::model::Severity;
@@ -23,10 +23,11 @@ const WEEKLY: usize = 50;
 
 fn run(i: &Input, r: &mut Report) {
     let secrets = secrets(i);
+    let acme = acme_issuers(i);
     let orders: Vec<_> = certificates(i)
         .into_iter()
         .filter(|c| c.object.moves() || c.object.is_child())
-        .filter(|c| is_acme(i, &c.issuer))
+        .filter(|c| acme.contains(&c.issuer))
         .filter(|c| {
             secrets
                 .as_ref()

@@ -24,7 +24,7 @@ pub(super) const ALL: &[Check] = &[
 ];
 
 /// Minor version of blue, from its server or from the kops document.
-fn blue_minor(i: &Input) -> Option<u32> {
+pub(super) fn blue_minor(i: &Input) -> Option<u32> {
     i.snapshot
         .blue
         .version

@@ -12,7 +12,14 @@ const HARD: &[(&str, &[&str])] = &[
     ("launch-template", &["securityGroups", "content"]),
     (
         "role",
-        &["trust", "managedPolicies", "inlinePolicies", "content"],
+        &[
+            "trust",
+            "managedPolicies",
+            "inlinePolicies",
+            "boundary",
+            "path",
+            "content",
+        ],
     ),
     (
         "access-entry",

@@ -6,8 +6,11 @@ use crate::journal::{Journal, Record};
 use crate::plan::model::{Phase, Plan};
 use crate::snapshot::model::TerraformResource;
 use crate::world::World;
+use crate::world::cloud::{EksCluster, Existing, RUN_TAG};
 use crate::world::observe;
 use crate::world::twin::{self, Twin};
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -523,4 +526,49 @@ fn a_snapshot_of_an_older_version_has_names_only_and_says_that_nothing_was_compa
         adopts(&plan),
         [("ADOPT-07", Severity::NotChecked, "addon/shop-green/vpc-cni")]
     );
+}
+
+#[test]
+fn a_rule_of_terraforms_is_known_by_group_ports_and_source() {
+    let rule = |to: i32| Resource::SecurityGroupRule {
+        group: "sg-db".into(),
+        protocol: "tcp".into(),
+        from_port: 5432,
+        to_port: to,
+        source_group: "sg-green".into(),
+        description: String::new(),
+    };
+    // Ports are numbers in a state file, as the reader keeps them.
+    let old = kept(
+        "aws_security_group_rule.db",
+        "aws_security_group_rule",
+        &[
+            ("type", "ingress"),
+            ("security_group_id", "sg-db"),
+            ("protocol", "tcp"),
+            ("from_port", "5432"),
+            ("to_port", "5432"),
+            ("source_security_group_id", "sg-green"),
+        ],
+    );
+    let new = kept(
+        "aws_vpc_security_group_ingress_rule.db",
+        "aws_vpc_security_group_ingress_rule",
+        &[
+            ("security_group_id", "sg-db"),
+            ("ip_protocol", "tcp"),
+            ("from_port", "5432"),
+            ("to_port", "5432"),
+            ("referenced_security_group_id", "sg-green"),
+        ],
+    );
+    for state in [old, new] {
+        let address = state.address.clone();
+        let state = [state];
+        assert_eq!(
+            terraform::address(&rule(5432), &state),
+            Some(address.as_str())
+        );
+        assert_eq!(terraform::address(&rule(5433), &state), None);
+    }
 }

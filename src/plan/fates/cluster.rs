@@ -160,12 +160,12 @@ pub(super) const ROWS: &[Row] = &[
 
     // Hosts.
     replaced("spec.containerRuntime", "KOPS-runtime", "containerd, as on EKS").when(runtime),
-    decision("spec.hooks[].{name,disabled,roles[],requires[],before[],execContainer.image,execContainer.command[],execContainer.environment.*,manifest,useRawManifest}", "KOPS-field-hooks", "hooks change hosts of blue: green's nodes are not changed").says(Warning, "Decide for each hook: DaemonSet, launch template, or drop.").secret(),
-    decision("spec.fileAssets[].{name,path,roles[],isBase64,mode}", "KOPS-field-fileAssets", "files on hosts of blue: green's nodes do not have them").says(Warning, "Decide for each file."),
-    decision("spec.fileAssets[].content", "KOPS-field-fileAssets", "files on hosts of blue: green's nodes do not have them").secret(),
-    decision("spec.packages[]", "KOPS-field-packages", "packages on hosts of blue: green's nodes do not have them").says(Warning, "Use an own AMI if they are needed."),
-    decision("spec.sysctlParameters[]", "KOPS-field-sysctlParameters", "kernel settings of blue's hosts").says(Warning, "Set them in the launch template if they are needed."),
-    decision("spec.warmPool.{minSize,maxSize,enableLifecycleHook}", "KOPS-field-warmPool", "a warm pool for all groups: managed node groups have one of their own, without lifecycle hook").says(Info, "Set it on the node groups if it is needed."),
+    decision("spec.hooks[].{name,disabled,roles[],requires[],before[],execContainer.image,execContainer.command[],execContainer.environment.*,manifest,useRawManifest}", "KOPS-hosts-hooks", "hooks change hosts of blue: each node group says whether they come along (KOPS-ig-host)").secret(),
+    decision("spec.fileAssets[].{name,path,roles[],isBase64,mode}", "KOPS-hosts-fileAssets", "files on hosts of blue: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.fileAssets[].content", "KOPS-hosts-fileAssets", "files on hosts of blue: each node group says whether they come along (KOPS-ig-host)").secret(),
+    decision("spec.packages[]", "KOPS-hosts-packages", "packages on hosts of blue: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.sysctlParameters[]", "KOPS-hosts-sysctlParameters", "kernel settings of blue's hosts: each node group says whether they come along (KOPS-ig-host)"),
+    decision("spec.warmPool.{minSize,maxSize,enableLifecycleHook}", "KOPS-hosts-warmPool", "a warm pool for all groups: each node group says what becomes of it (KOPS-ig-warmPool)"),
     gone("spec.encryptionConfig", "KOPS-field-encryptionConfig", "EKS encrypts all API data by default").says(Info, "Give a KMS key if one is demanded.").when(off),
 
     // Add-ons that kops runs.

@@ -363,20 +363,20 @@ fn set_aside(aside: Aside, field: &FieldFate) -> Option<(Fate, &'static str)> {
     }
 }
 
-/// A path up to its first list item: `spec.hooks[0].name` is about `spec.hooks[0]`.
+/// A path up to its first list item: `spec.hooks[0].name` is about `spec.hooks[0]`; of a list below an odd key, about the key.
 fn item_of(path: &str) -> String {
-    match path.find(|c| c == '[') {
-        Some(at) => {
-            let end = path[at..].find(']').map_or(path.len(), |e| at + e + 1);
-            // A key in brackets is the last part of a path of labels: the whole path then.
-            if path[at..].starts_with("[\"") {
-                path.into()
-            } else {
-                path[..end].into()
+    let mut out = String::new();
+    for part in parts(path).unwrap_or_default() {
+        match part {
+            Part::Key(k) => push_key(&mut out, &k),
+            Part::Index(_) if out.ends_with(']') => break,
+            Part::Index(i) => {
+                push_index(&mut out, i);
+                break;
             }
         }
-        None => path.into(),
     }
+    out
 }
 
 /// The longest path of keys that all begin with; without indexes.

@@ -305,15 +305,20 @@ fn a_choice_that_is_made_by_an_empty_map_is_seen_and_one_by_null_is_not() {
 #[test]
 fn one_family_gives_one_finding_that_names_its_fields() {
     let r = read(&with(
-        json!({"hooks": [{"name": "a", "manifest": "Type=oneshot"}, {"name": "b", "execContainer": {"image": "x", "command": ["sh", "-c", "y"]}}]}),
+        json!({
+            "kubeDNS": {"stubDomains": {"corp.internal": ["10.0.0.2", "10.0.0.3"]}, "upstreamNameservers": ["10.0.0.4"]},
+            "hooks": [{"name": "a", "manifest": "Type=oneshot"}],
+        }),
         json!({}),
     ));
-    let f = finding(&r, "KOPS-field-hooks");
-    assert_eq!(f.object, "kops/spec.hooks");
+    let f = finding(&r, "KOPS-field-kubeDNS");
+    assert_eq!(f.object, "kops/spec.kubeDNS");
     assert_eq!(
         f.message,
-        "hooks change hosts of blue: green's nodes are not changed (hooks[0], hooks[1])"
+        "DNS settings of blue (stub zones, upstreams, a Corefile) (kubeDNS.stubDomains[\"corp.internal\"], kubeDNS.upstreamNameservers[0])"
     );
+    // The node groups speak of hooks; what a hook runs is repeated by nobody.
+    assert_eq!(r.findings.len(), 1, "{:?}", r.findings);
     assert_eq!(fate(&r, "spec.hooks[0].manifest").value, HIDDEN);
 }
 

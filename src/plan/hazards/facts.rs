@@ -25,6 +25,11 @@ const EKS_UNTIL: &[(u32, &str)] = &[
     (35, "2028-03-27"),
 ];
 
+/// Systems that start with cgroup v1, by what image names say: Debian up to 10, Ubuntu up to 20.04, Amazon Linux 2, CentOS 7.
+const OLD_SYSTEMS: &[&str] = &[
+    "jessie", "stretch", "buster", "xenial", "bionic", "focal", "amzn2", "centos-7",
+];
+
 /// An etcd cluster of the spec.
 pub struct Etcd {
     pub name: String,
@@ -93,6 +98,12 @@ pub struct Facts {
     pub basic_auth_off: bool,
     pub classic_api: bool,
     pub reserved_labels: Vec<String>,
+    /// A component is told its cloud by a flag.
+    pub cloud_flags: bool,
+    /// Groups whose system starts with cgroup v1.
+    pub old_systems: Vec<String>,
+    /// Groups whose metadata service answers without a token.
+    pub optional_tokens: Vec<String>,
     pub images: Vec<Image>,
     pub groups: usize,
     pub masters: usize,
@@ -177,6 +188,28 @@ impl Facts {
                 crate::snapshot::kops::Api::LoadBalancer { ref class, .. } if class == "Classic"
             ) && kops.cluster.is_some(),
             reserved_labels: reserved_labels(cluster, &groups),
+            cloud_flags: [
+                "kubelet",
+                "masterKubelet",
+                "kubeAPIServer",
+                "kubeControllerManager",
+            ]
+            .iter()
+            .any(|c| !text(cluster, &format!("/spec/{c}/cloudProvider")).is_empty()),
+            old_systems: groups
+                .iter()
+                .filter(|g| {
+                    OLD_SYSTEMS
+                        .iter()
+                        .any(|s| text(g, "/spec/image").contains(s))
+                })
+                .map(|g| name_of(g).to_string())
+                .collect(),
+            optional_tokens: groups
+                .iter()
+                .filter(|g| known.imds(g).tokens.value != "required")
+                .map(|g| name_of(g).to_string())
+                .collect(),
             images: groups
                 .iter()
                 .filter(|g| !text(g, "/spec/image").is_empty())
@@ -321,12 +354,12 @@ fn objects(snapshot: &Snapshot, minor: Option<u32>) -> Objects {
             .is_some_and(|a| !a.is_empty());
         for id in [Some(id.clone()), applied(o)].into_iter().flatten() {
             let key = (id.api_version.clone(), id.kind.as_str());
-            if let Some(m) = coming.get(&key).filter(|_| !owned) {
+            if let Some(m) = coming.get(&key).copied().filter(|_| !owned) {
                 let api = Api {
                     api_version: id.api_version.clone(),
                     kind: id.kind.clone(),
                 };
-                *out.removed.entry(*m).or_default().entry(api).or_default() += 1;
+                *out.removed.entry(m).or_default().entry(api).or_default() += 1;
                 break;
             }
         }

@@ -1,6 +1,6 @@
 //! The way in place: one minor at a time (mission.md D2: minors are not skipped), and what each would break here.
 
-use super::facts::{Facts, KOPS_WINDOW};
+use super::facts::{Facts, KOPS_TODAY, KOPS_WINDOW};
 use super::{Break, Hop, Total};
 
 fn of(what: impl Into<String>, source: &str) -> Break {
@@ -31,10 +31,13 @@ pub(super) fn hops(f: &Facts) -> Vec<Hop> {
         .collect()
 }
 
-/// A release runs Kubernetes up to its own minor and accepts the five before it.
+/// A release runs Kubernetes up to its own minor and accepts the five before it; none is newer than today's.
 fn releases(to: u32) -> String {
-    let last = to - 1 + KOPS_WINDOW;
-    format!("1.{to} to 1.{last}")
+    let last = (to - 1 + KOPS_WINDOW).min(KOPS_TODAY);
+    match last.cmp(&to) {
+        std::cmp::Ordering::Greater => format!("1.{to} to 1.{last}"),
+        _ => format!("1.{to}"),
+    }
 }
 
 /// The sum of the way.
@@ -146,11 +149,23 @@ fn breaks(f: &Facts, to: u32) -> Vec<Break> {
         27 => {
             out.extend(count(n(|o| o.in_tree_volumes), "in-tree EBS volumes: only the CSI driver serves them", "removed-apis.yaml in-tree-ebs"));
             out.extend(count(n(|o| o.in_tree_classes), "storage classes of kubernetes.io/aws-ebs", "removed-apis.yaml in-tree-ebs"));
-            out.push(of("the instance metadata service asks for tokens by default: old SDKs lose the node role", "kops.md 1.4, 5"));
+            if !f.optional_tokens.is_empty() {
+                let what = format!(
+                    "the instance metadata service of {} asks for tokens by default: old SDKs lose the node role",
+                    f.optional_tokens.join(", ")
+                );
+                out.push(of(what, "kops.md 1.4, 5"));
+            }
         }
         28 if f.network == "canal" => out.push(of("canal is refused: the network must change first, on a running cluster", "kops.md 1.4")),
-        33 => out.push(of("the cloud flags of kubelet and API server are gone", "kops.md 6")),
-        35 => out.push(of("the kubelet refuses cgroup v1: the hosts' system must be on v2", "eks.md 1.1")),
+        33 if f.cloud_flags => out.push(of("the cloud flags of kubelet and API server are gone", "kops.md 6")),
+        35 if !f.old_systems.is_empty() => {
+            let what = format!(
+                "the kubelet refuses cgroup v1, which the systems of {} start with",
+                f.old_systems.join(", ")
+            );
+            out.push(of(what, "eks.md 1.1"));
+        }
         36 => {
             if f.always_allow && f.always_allow_silent {
                 out.push(of("kops 1.36 takes rbac where nothing is said: everything without RBAC is refused from one day to the next", "kops.md 1.4"));

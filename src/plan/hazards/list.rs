@@ -71,7 +71,7 @@ fn versions(f: &Facts, hops: &[Hop], out: &mut Vec<Hazard>) {
     if f.has_kops {
         if blue < oldest {
             out.push(hazard("kops-window", Blocker, format!("today's kops (1.{KOPS_TODAY}) accepts Kubernetes 1.{oldest} and newer: it cannot read this cluster (1.{blue}, {}); each hop needs an old release of kops, which nobody fixes any more", f.release), "kops.md 6").until(format!("kops 1.{}", blue + KOPS_WINDOW)));
-        } else if blue + KOPS_FRESH <= KOPS_TODAY {
+        } else if blue + KOPS_FRESH < KOPS_TODAY {
             out.push(
                 hazard(
                     "kops-window",
@@ -329,7 +329,7 @@ const CA_YEARS: i16 = 10;
 
 fn age(f: &Facts, out: &mut Vec<Hazard>) {
     // The keys themselves are never read (kops.md 8.4).
-    out.push(hazard("certificates", NotChecked, "not known when certificates end: crossfade never reads the keys; look at the masters (`kubeadm`-like tools do not know kops: openssl x509 on /srv/kubernetes and etcd-manager's folders), leaves last a year", "mission.md D2; kops.md 8.4"));
+    out.push(hazard("certificates", NotChecked, "when certificates end is not known: crossfade never reads keys; look on a master (openssl x509 -noout -enddate under /srv/kubernetes): leaves last a year", "mission.md D2; kops.md 8.4"));
     let Some(made) = f.created else {
         out.push(hazard(
             "ca-age",

@@ -1,10 +1,16 @@
 //! A snapshot from what people already have: kops exports and state-store copies, kubectl dumps, AWS CLI output. No network.
 
 mod account;
+#[cfg(test)]
+mod account_tests;
 mod aws;
 mod choose;
 mod dns;
+#[cfg(test)]
+mod forms_tests;
 mod gather;
+#[cfg(test)]
+mod mutation_tests;
 mod objects;
 mod terraform;
 #[cfg(test)]

@@ -17,7 +17,7 @@ fn read(paths: &[&Path]) -> Result<FromFiles> {
 }
 
 /// Writes files into a folder and reads the folder.
-fn folder(files: &[(&str, &str)]) -> Result<FromFiles> {
+pub(super) fn folder(files: &[(&str, &str)]) -> Result<FromFiles> {
     let dir = tempfile::tempdir().expect("dir");
     for (name, text) in files {
         let path = dir.path().join(name);
@@ -30,7 +30,7 @@ fn folder(files: &[(&str, &str)]) -> Result<FromFiles> {
 const CLUSTER: &str = "apiVersion: kops.k8s.io/v1alpha2\nkind: Cluster\nmetadata: {name: shop.test}\nspec: {cloudProvider: aws, kubernetesVersion: 1.21.14}\n";
 const NODES: &str = "apiVersion: kops.k8s.io/v1alpha2\nkind: InstanceGroup\nmetadata: {name: nodes, labels: {kops.k8s.io/cluster: shop.test}}\nspec: {role: Node}\n";
 
-fn gaps(f: &FromFiles) -> Vec<&str> {
+pub(super) fn gaps(f: &FromFiles) -> Vec<&str> {
     f.snapshot
         .not_checked
         .iter()

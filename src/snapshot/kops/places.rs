@@ -175,6 +175,48 @@ mod tests {
         assert_eq!(e.at, "f.yaml:7:14", "the first leaf below it");
     }
 
+    /// kops.md 1.3: what kops itself can no longer read, or what had another shape under the same version, is refused by name.
+    #[test]
+    fn other_versions_shapes_and_clouds_are_refused_and_the_reason_names_them() {
+        let cluster = |api: &str, spec: &str| {
+            format!("{api}kind: Cluster\nmetadata: {{name: a}}\nspec: {spec}\n")
+        };
+        let v = |version: &str| format!("apiVersion: {version}\n");
+        for (text, word) in [
+            (cluster("", "{}"), "v1alpha0"),
+            (cluster(&v("kops/v1alpha1"), "{}"), "kops/v1alpha1"),
+            (cluster(&v("kops/v1alpha3"), "{}"), "kops/v1alpha3"),
+            (
+                cluster(&v("kops.k8s.io/v1alpha3"), "{subnets: []}"),
+                "kops 1.23 to 1.25",
+            ),
+            (
+                cluster(
+                    &v("kops.k8s.io/v1alpha3"),
+                    "{cloudProvider: {gce: {project: x}}}",
+                ),
+                "Google Cloud",
+            ),
+            (
+                cluster(&v("kops.k8s.io/v1alpha2"), "{cloudProvider: digitalocean}"),
+                "DigitalOcean",
+            ),
+            (
+                cluster(&v("kops.k8s.io/v1alpha2"), "{cloudProvider: vsphere}"),
+                "`vsphere`",
+            ),
+            (cluster(&v("kops.k8s.io/v1alpha2"), "[]"), "has no spec"),
+        ] {
+            let e = one(&text).expect_err(&text);
+            assert_eq!(
+                (e.kind, e.at.as_str()),
+                (Kind::BadInput, "f.yaml:1"),
+                "{text}"
+            );
+            assert!(e.message.contains(word) && !e.remedy.is_empty(), "{e:?}");
+        }
+    }
+
     #[test]
     fn oidc_of_v1alpha3_is_read_under_its_older_names() {
         let text = "apiVersion: kops.k8s.io/v1alpha3\nkind: Cluster\nmetadata: {name: a}\nspec:\n  cloudProvider: {aws: {}}\n  authentication:\n    oidc:\n      issuerURL: https://id.test\n      groupsClaims: [a, b]\n      requiredClaims: {aud: x}\n      neverHeardOf: 1\n";

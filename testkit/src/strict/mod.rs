@@ -1,13 +1,14 @@
 //! The strict AWS layer: stands in front of the emulator, refuses what AWS refuses, answers what the emulator lacks,
 //! takes its time as AWS does, fails on demand and remembers every call. `bench.md` 4, rules from `eks.md` 7.
 //!
-//! - Route 53, EKS and launch templates are wholly ours ([`route53`], [`eks`], [`launch`]); all else is checked ([`guard`]) and forwarded.
+//! - Route 53, EKS, launch templates and instance types are wholly ours ([`route53`], [`eks`], [`launch`], [`instance_types`]); all else is checked ([`guard`]) and forwarded.
 //! - [`Strict::endpoint`] is for clients that honour `AWS_ENDPOINT_URL`; [`Strict::proxy`] for those that only know
 //!   `HTTPS_PROXY` (set `SSL_CERT_FILE` to the test CA and unset `AWS_CA_BUNDLE`).
 
 pub mod eks;
 mod guard;
 pub mod http;
+mod instance_types;
 mod launch;
 pub mod log;
 pub mod route53;
@@ -84,6 +85,8 @@ pub(crate) struct State {
     route53: Mutex<route53::Store>,
     eks: Mutex<eks::Store>,
     launch: Mutex<launch::Store>,
+    /// Role -> permissions boundary: the emulator forgets it in GetAccountAuthorizationDetails.
+    boundaries: Mutex<HashMap<String, String>>,
     /// Access key id -> secret, for checking pre-signed tokens.
     keys: Mutex<HashMap<String, String>>,
     zone_listeners: Mutex<Vec<ZoneListener>>,
@@ -105,6 +108,10 @@ impl State {
 
     pub fn lock_launch(&self) -> MutexGuard<'_, launch::Store> {
         lock(&self.launch)
+    }
+
+    pub fn lock_boundaries(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        lock(&self.boundaries)
     }
 
     pub fn learn_key(&self, id: &str, secret: &str) {
@@ -149,6 +156,7 @@ impl Strict {
             route53: Mutex::default(),
             eks: Mutex::default(),
             launch: Mutex::default(),
+            boundaries: Mutex::default(),
             keys: Mutex::default(),
             zone_listeners: Mutex::default(),
         });

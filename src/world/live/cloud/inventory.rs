@@ -1,6 +1,6 @@
 //! One read-only sweep over the account.
 
-use super::{LiveCloud, eks, iam::document, optional, tag_map};
+use super::{LiveCloud, eks_read as eks, iam::document, optional, tag_map};
 use crate::world::cloud::{
     Cloud, EksCluster, Existing, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
 };
@@ -10,11 +10,11 @@ use aws_sdk_ec2::types as ec2;
 use aws_sdk_iam::types::EntityType;
 use std::collections::BTreeMap;
 
-fn filter(name: &str, value: &str) -> ec2::Filter {
+pub(super) fn filter(name: &str, value: &str) -> ec2::Filter {
     ec2::Filter::builder().name(name).values(value).build()
 }
 
-fn tags(list: &[ec2::Tag]) -> BTreeMap<String, String> {
+pub(super) fn tags(list: &[ec2::Tag]) -> BTreeMap<String, String> {
     tag_map(list.iter().map(|t| (t.key(), t.value())))
 }
 
@@ -59,7 +59,7 @@ impl LiveCloud {
         }
         let iam_client = aws_sdk_iam::Client::new(&config);
         let iam = read_iam(&iam_client).await?;
-        Ok(Inventory {
+        let mut inventory = Inventory {
             identity,
             vpc,
             subnets,
@@ -71,7 +71,9 @@ impl LiveCloud {
             clusters: read_clusters(&aws_sdk_eks::Client::new(&config), vpc_id.as_deref()).await?,
             launch_templates: super::template::read_all(&ec2_client).await?,
             ..Inventory::default()
-        })
+        };
+        super::capacity::read(&ec2_client, vpc_id.as_deref(), kops_cluster, &mut inventory).await;
+        Ok(inventory)
     }
 }
 

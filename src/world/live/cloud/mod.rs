@@ -1,7 +1,9 @@
 //! EKS, IAM, EC2 and STS through their APIs: one file per service, one function per thing that can be made.
 
+mod capacity;
 mod ec2;
 mod eks;
+mod eks_read;
 mod iam;
 mod inventory;
 mod template;

@@ -157,3 +157,51 @@ async fn trust_statements_rules_and_tags_come_and_go_without_a_trace() {
     }
     assert_eq!(w.cloud.inventory("shop.test").await.unwrap(), before);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_node_group_wants_its_template_first_and_the_template_outlives_it() {
+    let (_, w) = company();
+    ensure(&w, &cluster()).await;
+    ensure(&w, &access()).await;
+    let own = w.cloud.find(&cluster()).await.unwrap().unwrap().attributes["securityGroup"].clone();
+    let template = |groups: &[&str], user_data: &str| -> Resource {
+        serde_json::from_value(json!({"type": "launch-template", "name": "green-nodes", "httpTokens": "required", "hopLimit": 2,
+            "root": {"device": "/dev/xvda", "gib": 64, "kind": "gp3", "encrypted": true, "deleteOnTermination": true},
+            "securityGroups": groups, "userData": user_data, "monitoring": false}))
+        .unwrap()
+    };
+    let mut group = node_group();
+    if let Resource::NodeGroup {
+        launch_template, ..
+    } = &mut group
+    {
+        *launch_template = Some("green-nodes".into());
+    }
+    let refused = async |r: &Resource| w.cloud.create(r, "run-1").await.unwrap_err();
+    let e = refused(&group).await;
+    assert!(e.message.contains("does not exist"), "{e}");
+    let e = refused(&template(&[], &"x".repeat(16 * 1024 + 1))).await;
+    assert!(e.message.contains("16 KB"), "{e}");
+    // eks.md 8.2: without the cluster's own group nodes never join.
+    let cut_off = template(&["sg-db"], "MIME");
+    ensure(&w, &cut_off).await;
+    let e = refused(&group).await;
+    assert!(e.message.contains(&own), "{e}");
+    w.cloud.delete(&cut_off).await.unwrap();
+
+    let good = template(&["sg-db", &own], "MIME");
+    ensure(&w, &good).await;
+    ensure(&w, &group).await;
+    let e = w.cloud.delete(&good).await.unwrap_err();
+    assert!(e.message.contains("still uses it"), "{e}");
+    let seen = w.cloud.inventory("").await.unwrap();
+    let templates = serde_json::to_string(&seen.launch_templates).unwrap();
+    assert!(
+        templates.contains("sha256:") && !templates.contains("MIME"),
+        "user data may hold secrets: {templates}"
+    );
+    w.cloud.delete(&group).await.unwrap();
+    pass(200).await;
+    w.cloud.delete(&good).await.unwrap();
+    assert_eq!(w.cloud.find(&good).await.unwrap(), None);
+}

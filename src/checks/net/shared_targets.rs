@@ -1,0 +1,100 @@
+//! NET-11. TargetGroupBindings and fixed names of load balancers are refused or taken out by the rewrite; this asks about what is outside of Kubernetes.
+
+use crate::checks::words::{items, some, text};
+use crate::checks::{Answered, Check, Input, Report};
+use crate::object::ObjectId;
+use crate::plan::model::{Fate, Severity};
+
+pub(super) const CHECK: Check = Check {
+    id: "NET-11",
+    severity: Severity::Blocker,
+    question: "Are target groups and load balancers that blue's nodes stand behind left alone by green, and does green get traffic too?",
+    needs: &[],
+    answered: Answered::Plan,
+    remedy: "Give green a target group of its own behind the same listener, or a load balancer of its own.",
+    source: "checks.md NET-11, eks.md 5, kops.md 3",
+    run,
+};
+
+fn run(i: &Input, r: &mut Report) {
+    // kops attaches auto scaling groups to load balancers that nothing in Kubernetes knows: traffic past every Ingress.
+    for g in &i.snapshot.kops.instance_groups {
+        if !text(g, "/spec/role")
+            .unwrap_or("Node")
+            .eq_ignore_ascii_case("node")
+        {
+            continue;
+        }
+        let behind: Vec<&str> = items(g, "/spec/externalLoadBalancers")
+            .filter_map(|l| {
+                text(l, "/targetGroupArn")
+                    .or(text(l, "/targetGroupARN"))
+                    .or(text(l, "/loadBalancerName"))
+            })
+            .collect();
+        if !behind.is_empty() {
+            r.found(
+                format!("instancegroup/{}", text(g, "/metadata/name").unwrap_or("")),
+                format!("its nodes stand behind {} by their auto scaling group, outside of Kubernetes: green's nodes will not, and this traffic stays on blue", some(&behind)),
+            );
+        }
+    }
+    // A binding that is shared on purpose is safe only when both sides say so.
+    for o in i.snapshot.blue.of_kind("TargetGroupBinding") {
+        let Some(id) = ObjectId::of(o) else { continue };
+        let name = id.to_string();
+        let refused = i
+            .verdicts
+            .iter()
+            .any(|v| v.object == name && v.verdict == Fate::Refused);
+        if refused && o.pointer("/spec/multiClusterTargetGroup") == Some(&true.into()) {
+            r.info(
+                name,
+                "multiClusterTargetGroup is set on blue: a binding on green with the same flag would leave blue's targets alone",
+                "Make it on green by hand when green's controller is 2.10 or newer, and waive the refusal.",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::checks::tests::{of, says, snapshot, spec};
+    use crate::plan::model::Severity;
+    use crate::plan::plan;
+    use serde_json::json;
+
+    fn binding(shared: bool) -> serde_json::Value {
+        json!({"apiVersion": "elbv2.k8s.aws/v1beta1", "kind": "TargetGroupBinding", "metadata": {"name": "web", "namespace": "n"},
+            "spec": {"targetGroupARN": "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/web/1", "multiClusterTargetGroup": shared}})
+    }
+
+    #[test]
+    fn net_11_a_binding_of_blues_target_group_blocks_and_a_shared_one_says_how() {
+        let mut s = snapshot();
+        s.blue.objects = vec![binding(false)];
+        let p = plan(&spec(), &s);
+        says(&p, "NET-11", Severity::Blocker, "throw blue's targets out");
+        assert_eq!(of(&p, "NET-11").len(), 1, "found by the rewrite, and once");
+        s.blue.objects = vec![binding(true)];
+        says(
+            &plan(&spec(), &s),
+            "NET-11",
+            Severity::Info,
+            "multiClusterTargetGroup",
+        );
+    }
+
+    #[test]
+    fn net_11_nodes_behind_a_load_balancer_that_kubernetes_does_not_know_block() {
+        let mut s = snapshot();
+        s.kops.instance_groups[0]["spec"]["externalLoadBalancers"] = json!([{"targetGroupArn": "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/old/1"}]);
+        says(
+            &plan(&spec(), &s),
+            "NET-11",
+            Severity::Blocker,
+            "targetgroup/old/1",
+        );
+        assert!(of(&plan(&spec(), &snapshot()), "NET-11").is_empty());
+    }
+}

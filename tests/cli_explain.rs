@@ -1,0 +1,173 @@
+//! `explain` and `hazards` as the released binary says them, on a plan made from files.
+
+mod common;
+use common::{Dir, Said};
+use serde_json::Value;
+
+/// A plan folder of the company "shop", made offline.
+fn shop() -> Dir {
+    let dir = Dir::new();
+    let files = format!("{}/testkit/fixtures/shop", env!("CARGO_MANIFEST_DIR"));
+    dir.run(&[
+        "discover",
+        "--from-files",
+        &files,
+        "--cluster",
+        "shop.test",
+        "--out",
+        "plans/shop/snapshot",
+    ])
+    .expect(0);
+    let plan = dir.run(&[
+        "plan",
+        "--snapshot",
+        "plans/shop/snapshot",
+        "--out",
+        "plans/shop/plan.json",
+    ]);
+    assert!(plan.code == 2 || plan.code == 3, "{}", plan.stderr);
+    plan.out_has("(crossfade hazards)");
+    dir
+}
+
+fn explain(dir: &Dir, what: &str) -> Said {
+    dir.run(&["explain", what, "plans/shop"])
+}
+
+#[test]
+fn a_field_of_the_kops_spec_is_explained_with_what_it_became() {
+    let dir = shop();
+    // In all documents that set it, with the node group that came of it.
+    explain(&dir, "spec.minSize")
+        .expect(0)
+        .out_has("instancegroup/nodes-eu-west-1a/spec.minSize  2 on blue")
+        .out_has("mapped: the smallest size of the node group")
+        .out_has("became node group nodes-eu-west-1a: min = 2")
+        .out_has("instancegroup/master-eu-west-1a/spec.minSize  1 on blue")
+        .out_has("EKS runs the control plane");
+    // In one document, named in three ways.
+    for what in [
+        "instancegroup/nodes-eu-west-1b/spec.minSize",
+        "ig/nodes-eu-west-1b/spec.minSize",
+        "nodes-eu-west-1b/spec.minSize",
+    ] {
+        let said = explain(&dir, what);
+        said.expect(0).out_has("min = 1");
+        assert!(!said.stdout.contains("1a"), "{}", said.stdout);
+    }
+    // A section, with its findings.
+    explain(&dir, "cluster/spec.networking")
+        .expect(0)
+        .out_has("cluster/spec.networking.calico  {} on blue")
+        .out_has("by KOPS-net-calico")
+        .out_has("Switch network policy on");
+}
+
+#[test]
+fn a_field_that_blue_does_not_set_is_explained_with_the_default_in_force() {
+    let dir = shop();
+    explain(&dir, "spec.kubelet.maxPods")
+        .expect(0)
+        .out_has("cluster/spec.kubelet.maxPods  is not set on blue")
+        .out_has("by KOPS-kubelet-max-pods");
+    explain(&dir, "nodes-eu-west-1a/spec.rootVolumeSize")
+        .expect(0)
+        .out_has("in force: 128 (")
+        .out_has("the root volume of the node group");
+    // A field that nobody knows is an error that says what may have been meant.
+    let wrong = explain(&dir, "spec.kubelet.maxPod");
+    wrong
+        .expect(65)
+        .err_has("the plan says nothing about")
+        .err_has("spec.kubelet.maxPods");
+}
+
+#[test]
+fn parts_of_green_and_objects_are_found_by_their_kind_and_name() {
+    let dir = shop();
+    explain(&dir, "node-group/nodes-eu-west-1a")
+        .expect(0)
+        .out_has("from instance group nodes-eu-west-1a");
+    explain(&dir, "cluster")
+        .expect(0)
+        .out_has("in place of shop.test (kops)")
+        .out_has("in place instead:");
+    for what in [
+        "deploy/orders/orders",
+        "deployments/orders/orders",
+        "deployment/orders/orders",
+        "deploy/orders",
+    ] {
+        explain(&dir, what)
+            .expect(0)
+            .out_has("deployment/orders/orders  ");
+    }
+    explain(&dir, "finding/KOPS-net-calico")
+        .expect(0)
+        .out_has("kops/spec.networking.calico");
+    explain(&dir, "KOPS-net-calico")
+        .expect(0)
+        .out_has("kops/spec.networking.calico");
+    let plan: Value =
+        serde_json::from_str(&std::fs::read_to_string(dir.folder().join("plan.json")).unwrap())
+            .unwrap();
+    let name = |list: &str| {
+        plan["target"][list][0]["name"]
+            .as_str()
+            .unwrap()
+            .to_string()
+    };
+    explain(&dir, &format!("role/{}", name("roles")))
+        .expect(0)
+        .out_has(&name("roles"))
+        .out_has("role, ");
+    explain(&dir, &format!("addon/{}", name("addons")))
+        .expect(0)
+        .out_has("add-on");
+    let subnet = plan["target"]["cluster"]["subnets"][0].as_str().unwrap();
+    explain(
+        &dir,
+        &format!("subnet/{}", subnet.split(" (").next().unwrap()),
+    )
+    .expect(0)
+    .out_has("used by cluster ");
+    let missed = explain(&dir, "deployment/orders/ordres");
+    missed
+        .expect(65)
+        .err_has("near it: deployment/orders/orders");
+}
+
+#[test]
+fn explain_and_hazards_speak_json_too() {
+    let dir = shop();
+    let said = dir.run(&[
+        "explain",
+        "nodes-eu-west-1a/spec.minSize",
+        "plans/shop",
+        "-o",
+        "json",
+    ]);
+    said.expect(0);
+    let v = said.json();
+    let f = &v["fields"][0];
+    assert_eq!(f["document"], "instancegroup/nodes-eu-west-1a");
+    assert_eq!(f["path"], "spec.minSize");
+    assert_eq!(f["value"], 2);
+    assert_eq!(f["fate"], "mapped");
+    assert_eq!(f["rule"], "KOPS-ig-size");
+    assert_eq!(f["became"][0], "node group nodes-eu-west-1a: min = 2");
+
+    let said = dir.run(&["hazards", "plans/shop", "-o", "json"]);
+    said.expect(0);
+    let v = said.json();
+    assert_eq!(v["kubernetes"], "1.21");
+    // One hop for each minor, each with every group: bastion, master and three groups of workers.
+    let hops = v["hops"].as_array().unwrap().len() as u64;
+    assert_eq!(v["total"]["hops"], hops);
+    assert_eq!(v["total"]["rolling_updates"], hops * 5);
+    dir.run(&["hazards", "plans/shop"])
+        .expect(0)
+        .out_has("Why blue is not upgraded in place: Kubernetes 1.21")
+        .out_has("blocker HAZ-kops-window")
+        .out_has("1.21 to 1.22 (kops 1.22 to 1.26)");
+}
