@@ -199,6 +199,27 @@ impl Account {
         made.subnet.and_then(|s| s.subnet_id).unwrap()
     }
 
+    /// Security groups that an instance group names exist in its company's VPC.
+    async fn own_groups(&self, vpc: &str, company: &str, ig: &mut Value) {
+        let name = ig["metadata"]["name"].as_str().unwrap_or("").to_owned();
+        for g in ig["spec"]["additionalSecurityGroups"]
+            .as_array_mut()
+            .into_iter()
+            .flatten()
+        {
+            let made = self
+                .ec2
+                .create_security_group()
+                .group_name(format!("{company}-{name}-{}", g.as_str().unwrap()))
+                .description("of the company itself")
+                .vpc_id(vpc)
+                .send()
+                .await
+                .unwrap();
+            *g = json!(made.group_id.unwrap());
+        }
+    }
+
     /// Policies, roles and instance profiles that a spec names by ARN exist in its company's account.
     async fn identities(&self, text: &str) {
         let named = |kind: &str| -> BTreeSet<String> {
@@ -303,7 +324,10 @@ impl Company {
                 _ => {}
             }
         }
-        let subnets = network(account, snapshot.kops.cluster.as_mut().unwrap()).await;
+        let (vpc, subnets) = network(account, snapshot.kops.cluster.as_mut().unwrap()).await;
+        for group in &mut snapshot.kops.instance_groups {
+            account.own_groups(&vpc, green, group).await;
+        }
         let spec: Spec = serde_json::from_value(json!({
             "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": green,
             "blue": {"cluster": cluster, "kubeconfig": "kubeconfig", "context": "blue"},
@@ -521,7 +545,7 @@ fn real(text: &str) -> String {
 }
 
 /// VPC and subnets as the spec has them. EKS wants two zones: a spec with one gets a subnet in another, as its owner would have to.
-async fn network(account: &Account, doc: &mut Value) -> Vec<String> {
+async fn network(account: &Account, doc: &mut Value) -> (String, Vec<String>) {
     let cluster = doc["metadata"]["name"].as_str().unwrap().to_owned();
     let cidr = doc["spec"]["networkCIDR"]
         .as_str()
@@ -572,7 +596,7 @@ async fn network(account: &Account, doc: &mut Value) -> Vec<String> {
             );
         }
     }
-    ids
+    (vpc, ids)
 }
 
 /// The plan's cloud resources in its own order, without what needs the clusters themselves.

@@ -116,6 +116,14 @@ fn security_groups(ig: &mut Ig) -> Vec<String> {
                 "Rules that trust it get a twin for green's group (NET-02).",
             );
         } else if !out.contains(&group) {
+            if unknown(ig, &group) {
+                ig.find(
+                    "KOPS-ig-additionalSecurityGroups",
+                    Severity::Blocker,
+                    format!("{group} is not in blue's VPC: EKS would refuse the node group"),
+                    "Correct the instance group, or read the account again.",
+                );
+            }
             out.push(group);
         }
     }
@@ -141,6 +149,17 @@ fn security_groups(ig: &mut Ig) -> Vec<String> {
         );
     }
     out
+}
+
+/// Whether the VPC's groups were read and this is none of them.
+fn unknown(ig: &Ig, id: &str) -> bool {
+    let read = ig
+        .snapshot
+        .aws
+        .as_ref()
+        .map(|a| a.security_groups.as_slice())
+        .unwrap_or_default();
+    !read.is_empty() && read.iter().all(|g| g.id != id)
 }
 
 /// Whether a security group is kops's own (eks.md 2.3).

@@ -174,7 +174,14 @@ fn a_group_of_kopss_own_never_stands_on_greens_nodes() {
         c.one().launch_template.security_groups,
         ["${cluster.security_group}", "sg-own"]
     );
-    finding(&c.plan(), "KOPS-ig-securityGroupOverride");
+    let p = c.plan();
+    finding(&p, "KOPS-ig-securityGroupOverride");
+    let absent = p
+        .findings
+        .iter()
+        .find(|f| f.message.contains("sg-own is not in blue's VPC"))
+        .expect("the groups of the VPC were read, and it is none of them");
+    blocks(absent);
 }
 
 #[test]
