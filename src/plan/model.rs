@@ -251,12 +251,14 @@ pub struct TargetNodeGroup {
     /// Subnets.
     pub subnets: Vec<String>,
     /// Zones of these subnets, as far as they are known.
+    #[serde(default)]
     pub zones: Vec<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Taints.
     pub taints: Vec<crate::world::cloud::Taint>,
-    /// What its nodes are started from.
+    /// What its nodes are started from; empty in a plan of before there were launch templates.
+    #[serde(default)]
     pub launch_template: TargetLaunchTemplate,
     /// Pods on each node, 1 to 250, where the type's addresses are known or blue said it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -270,7 +272,7 @@ pub struct TargetNodeGroup {
 }
 
 /// A launch template: the fields of `world::cloud::Resource::LaunchTemplate`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub struct TargetLaunchTemplate {
     /// Name, 3 to 128 characters.

@@ -37,7 +37,7 @@ pub struct Taint {
 }
 
 /// An EBS volume of a launch template.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Disk {
     /// Device name, as in `/dev/xvda`.
