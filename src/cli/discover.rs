@@ -24,6 +24,9 @@ pub struct DiscoverArgs {
     /// Which kops cluster, when the files hold several
     #[arg(long, value_name = "NAME", requires = "from_files")]
     pub cluster: Option<String>,
+    /// Day on which the files were taken (today when absent): ages and expiry dates are counted from it
+    #[arg(long, value_name = "YYYY-MM-DD", requires = "from_files")]
+    pub taken: Option<String>,
 }
 
 /// What a verb has to say: for people, for programs, and remarks for stderr.
@@ -39,6 +42,17 @@ pub struct Report {
 
 /// Runs the verb. `plan_folder` finds the plan folder; it is asked only when one is needed.
 pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -> Result<Report> {
+    // UTC: a plan made from the same snapshot says the same everywhere.
+    let day: jiff::civil::Date = match &args.taken {
+        None => jiff::Timestamp::now()
+            .to_zoned(jiff::tz::TimeZone::UTC)
+            .date(),
+        Some(day) => day.parse().map_err(|_| {
+            Error::new(Kind::Usage, format!("`{day}` is no day"))
+                .at("--taken")
+                .remedy("write it as 2026-11-30")
+        })?,
+    };
     let (dir, key, mut snapshot, unused, declared) = if args.from_files.is_empty() {
         let plan = plan_folder()?;
         let dir = args.out.clone().unwrap_or_else(|| plan.join("snapshot"));
@@ -76,9 +90,7 @@ pub fn run(args: &DiscoverArgs, plan_folder: impl FnOnce() -> Result<PathBuf>) -
         all.sort_by(|a, b| (&a.address, &a.attributes).cmp(&(&b.address, &b.attributes)));
         all.dedup();
     }
-    // UTC: a plan made from the same snapshot says the same everywhere.
-    let now = jiff::Timestamp::now().to_zoned(jiff::tz::TimeZone::UTC);
-    snapshot.taken = Some(now.date().to_string());
+    snapshot.taken = Some(day.to_string());
     // Only now is anything written: bad input and unreachable servers leave no trace.
     key.keep(&dir)?;
     store::write(&dir, &snapshot)?;

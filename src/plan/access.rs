@@ -101,27 +101,34 @@ fn mappings(snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Vec<Mapping> {
             continue;
         }
         let place = format!("configmap/kube-system/{name}");
-        let mut read = |text: &str| match yaml::manifests(text, &place).into_iter().next() {
-            None => Value::Null,
-            Some(Ok((v, _))) => v,
-            Some(Err(e)) => {
-                let why = e.to_string();
-                problems.push(problem(
-                    Severity::Warning,
-                    &place,
-                    format!(
-                        "cannot be read ({}): its mappings are not carried over",
-                        why.lines().next().unwrap_or("")
-                    ),
-                    "Give these people entries under green.access.",
-                ));
-                Value::Null
+        // A list comes as one document for each of its members.
+        let mut read = |text: &str| -> Vec<Value> {
+            let mut out = vec![];
+            for document in yaml::manifests(text, &place) {
+                match document {
+                    Ok((Value::Array(list), _)) => out.extend(list),
+                    Ok((v, _)) => out.push(v),
+                    Err(e) => {
+                        let why = e.to_string();
+                        problems.push(problem(
+                            Severity::Warning,
+                            &place,
+                            format!(
+                                "cannot be read ({}): its mappings are not carried over",
+                                why.lines().next().unwrap_or("")
+                            ),
+                            "Give these people entries under green.access.",
+                        ));
+                    }
+                }
             }
+            out
         };
         let (roles, users, accounts) = match name {
             "aws-iam-authenticator" => {
                 let v = text(o, "/data/config.yaml")
                     .map(&mut read)
+                    .and_then(|all| all.into_iter().next())
                     .unwrap_or_default();
                 let part = |k: &str| {
                     v.pointer(&format!("/server/{k}"))
@@ -132,9 +139,11 @@ fn mappings(snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Vec<Mapping> {
             }
             "aws-auth" => {
                 let mut part = |k: &str| {
-                    text(o, &format!("/data/{k}"))
-                        .map(&mut read)
-                        .unwrap_or_default()
+                    Value::Array(
+                        text(o, &format!("/data/{k}"))
+                            .map(&mut read)
+                            .unwrap_or_default(),
+                    )
                 };
                 (part("mapRoles"), part("mapUsers"), part("mapAccounts"))
             }

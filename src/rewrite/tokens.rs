@@ -1,7 +1,7 @@
 //! Rule 39, the part of kops's own IRSA: a token for blue's issuer that somebody mounted by hand (kops.md 5). On green EKS injects its own.
 
-use super::work::{Work, items, set, take, text};
-use serde_json::{Value, json};
+use super::work::{Work, items, text};
+use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Takes the token, its mounts and its environment off a pod template whose account has a role on green.
@@ -77,10 +77,13 @@ fn without(w: &mut Work, path: &str, gone: impl Fn(&Value) -> bool) {
     if kept.len() == list.len() {
         return;
     }
-    if kept.is_empty() {
-        take(&mut w.object, path);
-    } else {
-        set(&mut w.object, path, json!(kept));
+    let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
+    if let Some(parent) = w.object.pointer_mut(parent).and_then(Value::as_object_mut) {
+        if kept.is_empty() {
+            parent.remove(key);
+        } else {
+            parent.insert(key.into(), Value::Array(kept));
+        }
     }
 }
 

@@ -58,16 +58,11 @@ fn run(i: &Input, r: &mut Report) {
         r.found(
             "workloads",
             format!(
-                "{} come to their role by web identity for the first time: {}. Their SDKs must be boto3 1.9.220, Go 1.23.13, Java 1.11.704 or 2.10.11, JavaScript 2.525, Ruby 3.58, .NET 3.3.659 or CLI 1.16.232, or newer; older ones fall back to the node's role, which may do nothing on green",
-                people(new.len()),
+                "they come to their role by web identity for the first time: {}. Their SDKs must be boto3 1.9.220, Go 1.23.13, Java 1.11.704 or 2.10.11, JavaScript 2.525, Ruby 3.58, .NET 3.3.659 or CLI 1.16.232, or newer; older ones fall back to the node's role, which may do nothing on green",
                 few(&new)
             ),
         );
     }
-}
-
-fn people(n: usize) -> String {
-    format!("{n} workload{}", if n == 1 { "" } else { "s" })
 }
 
 /// Version of an image of the AWS CLI, when it is too old.

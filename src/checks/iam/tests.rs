@@ -118,7 +118,7 @@ fn iam_05_workloads_new_to_web_identity_are_counted_and_an_old_cli_is_refused() 
         &p,
         "IAM-05",
         Severity::Warning,
-        "1 workload come to their role by web identity for the first time: deployment/web/api",
+        "by web identity for the first time: deployment/web/api",
     );
     says(&p, "IAM-05", Severity::Blocker, "AWS CLI 1.16.100");
     s.blue.objects[1] = by_agent("amazon/aws-cli:2.15.0");

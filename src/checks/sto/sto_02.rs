@@ -143,4 +143,15 @@ mod tests {
         )]);
         silent(&spec(), &s, "STO-02");
     }
+
+    #[test]
+    fn the_driver_of_an_efs_volume_comes_as_an_add_on() {
+        let s = with(vec![object(
+            "v1",
+            "PersistentVolume",
+            "media",
+            json!({"spec": {"csi": {"driver": "efs.csi.aws.com", "volumeHandle": "fs-1"}}}),
+        )]);
+        silent(&spec(), &s, "STO-02");
+    }
 }

@@ -202,6 +202,15 @@ impl Found<'_> {
             for policy in &r.policies {
                 p.line(format!("  policy {policy}"));
             }
+            if let Some(from) = &r.from {
+                p.line(format!("  its rights are those of {from} on blue"));
+            }
+            for g in &r.grants {
+                p.line(format!(
+                    "  {} statement {}: {}",
+                    g.policy, g.statement, g.from
+                ));
+            }
         }
         for a in &self.addons {
             let replaces = if a.replaces.is_empty() {
@@ -210,6 +219,9 @@ impl Found<'_> {
                 format!(", in place of {}", a.replaces)
             };
             p.line(format!("{}  add-on{replaces}", p.bold(&a.name)));
+            if let Some(settings) = &a.configuration {
+                p.line(format!("  settings {settings}"));
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use super::trust::number;
 use super::{Iam, Problem, policy};
 use crate::plan::model::Severity;
 use crate::snapshot::model::Snapshot;
+use crate::world::cloud::Inventory;
 
 /// Characters of all inline policies of a role together.
 pub const INLINE: usize = 10_240;
@@ -50,6 +51,7 @@ pub(super) fn sizes(snapshot: &Snapshot, iam: &mut Iam) {
         }
     }
     if let Some(aws) = aws {
+        attachable(aws, iam, &mut found);
         let new = PLATFORM + iam.roles.iter().filter(|r| !r.existing).count();
         let there = aws.roles.len();
         let quota = number(Some(aws), &["iam/L-FE177D64", "iam/RolesQuota"], ROLES);
@@ -66,4 +68,37 @@ pub(super) fn sizes(snapshot: &Snapshot, iam: &mut Iam) {
         }
     }
     iam.problems.extend(found);
+}
+
+/// A role takes policies of AWS and of its own account, and only those that exist.
+fn attachable(aws: &Inventory, iam: &Iam, found: &mut Vec<Problem>) {
+    let own = &aws.identity.account;
+    for role in iam.roles.iter().filter(|r| !r.existing) {
+        let arns = role
+            .policies
+            .iter()
+            .filter(|p| p.starts_with("arn:"))
+            .chain(&role.boundary);
+        for arn in arns {
+            let account = arn.split(':').nth(4).unwrap_or("");
+            let why = if account == "aws" {
+                continue;
+            } else if account != own {
+                format!(
+                    "is of account {account}, and a role takes policies of its own account only"
+                )
+            } else if aws.policies.as_ref().is_some_and(|p| !p.contains_key(arn)) {
+                "does not exist in the account".into()
+            } else {
+                continue;
+            };
+            found.push(Problem::new(
+                "IAM-limits",
+                Severity::Blocker,
+                format!("role/{}", role.name),
+                format!("policy {arn} {why}"),
+                "Make a policy with the same document in this account, and name it on blue (or under green.roles).",
+            ));
+        }
+    }
 }

@@ -915,6 +915,44 @@ fn sizes_that_iam_refuses_block_before_anything_is_made() {
 }
 
 #[test]
+fn a_policy_of_another_account_or_one_that_is_gone_cannot_be_attached() {
+    let kept = "arn:aws:iam::000000000000:policy/kept";
+    let attached = [
+        kept,
+        "arn:aws:iam::000000000000:policy/gone",
+        "arn:aws:iam::111111111111:policy/theirs",
+        "arn:aws:iam::aws:policy/AmazonSESFullAccess",
+    ];
+    let mut robot = role("robot.web.sa.shop.test", &[], &attached);
+    robot
+        .tags
+        .insert("KubernetesCluster".into(), "shop.test".into());
+    let (spec, mut s) = blue(
+        role("nodes.shop.test", &[], &[]),
+        vec![account("robot", Some(&robot.arn))],
+    );
+    let aws = s.aws.as_mut().expect("an account");
+    aws.roles.push(robot);
+    aws.policies = Some([(kept.to_string(), document(json!([orders()])))].into());
+    let p = plan(&spec, &s);
+    says(
+        &p,
+        "IAM-limits",
+        Severity::Blocker,
+        "role/shop-green-web.robot",
+        "policy/gone does not exist",
+    );
+    says(
+        &p,
+        "IAM-limits",
+        Severity::Blocker,
+        "role/shop-green-web.robot",
+        "policy/theirs is of account 111111111111",
+    );
+    assert_eq!(of(&p, "IAM-limits").len(), 2);
+}
+
+#[test]
 fn roles_follow_the_path_of_blues_node_role() {
     let mut node = role("nodes.shop.test", &[], &[]);
     node.arn = format!("arn:aws:iam::{ACCOUNT}:role/platform/kops/nodes.shop.test");
