@@ -328,13 +328,18 @@ impl Company {
         for group in &mut snapshot.kops.instance_groups {
             account.own_groups(&vpc, green, group).await;
         }
-        let spec: Spec = serde_json::from_value(json!({
+        let mut spec: Spec = serde_json::from_value(json!({
             "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": green,
             "blue": {"cluster": cluster, "kubeconfig": "kubeconfig", "context": "blue"},
             "green": {"name": green, "version": "1.35", "subnets": subnets},
             "aws": {"account": ACCOUNT, "region": REGION},
         }))
         .unwrap();
+        if green == "complex" {
+            // Its scripts and packages come along.
+            spec.green.node_groups =
+                serde_json::from_value(json!({"nodes": {"hostChanges": true}})).unwrap();
+        }
         let live = live::connect(&spec, folder).unwrap();
         snapshot.aws = Some(live.cloud.inventory(&cluster).await.unwrap());
         let plan = only_the_cloud(crossfade::plan::plan(&spec, &snapshot));
@@ -412,6 +417,14 @@ impl Company {
             .filter(|r| r.state != ResourceState::ExistsEqual)
             .collect();
         assert!(wrong.is_empty(), "{}: {wrong:#?}", self.green);
+        if self.green == "complex" {
+            let text = again.target.node_groups[0]
+                .launch_template
+                .user_data
+                .as_deref()
+                .unwrap_or("");
+            assert!(text.contains("in ${HOME}"), "{text}");
+        }
         assert!(
             again.target.resources.len() >= 12,
             "{}: {}",
@@ -531,6 +544,8 @@ fn real(text: &str) -> String {
         .replace("us-test-1", REGION)
         .replace("us-east-1", REGION)
         .replace("arn:aws-test:", "arn:aws:")
+        // A shell variable looks like what the step fills in, and must reach the node untouched.
+        .replace("$(date -R)", "$(date -R) in ${HOME}")
         // A VPC of 172.16.0.0/12 takes no second range of 10.0.0.0/8: the emulator knows that, kops's tests do not.
         .replace("10.1.64.0/19", "172.20.64.0/19");
     for theirs in [

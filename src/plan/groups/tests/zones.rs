@@ -103,7 +103,7 @@ fn a_volume_whose_pods_are_pinned_elsewhere_splits_only_that_group() {
         json!({"tolerations": tolerates, "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms":
             [{"matchExpressions": [{"key": "tier", "operator": "In", "values": ["data"]}, {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["eu-west-1b"]}]}]}}}}),
     ] {
-        c.snapshot.blue.objects = volumes.iter().cloned().collect();
+        c.snapshot.blue.objects = volumes.to_vec();
         c.snapshot.blue.objects.push(database("orders", pod));
         let names: Vec<String> = c
             .plan()
