@@ -199,6 +199,38 @@ impl Account {
         made.subnet.and_then(|s| s.subnet_id).unwrap()
     }
 
+    /// A security group of the company's own, found again by the name it has in the spec.
+    async fn group(&self, vpc: &str, name: &str) -> String {
+        let name = name.trim_start_matches("sg-");
+        let filter = |key: &str, value: &str| {
+            aws_sdk_ec2::types::Filter::builder()
+                .name(key)
+                .values(value)
+                .build()
+        };
+        let found = self
+            .ec2
+            .describe_security_groups()
+            .filters(filter("vpc-id", vpc))
+            .filters(filter("group-name", name))
+            .send()
+            .await
+            .unwrap();
+        if let Some(id) = found.security_groups().first().and_then(|g| g.group_id()) {
+            return id.into();
+        }
+        let made = self
+            .ec2
+            .create_security_group()
+            .vpc_id(vpc)
+            .group_name(name)
+            .description("of the company")
+            .send()
+            .await
+            .unwrap();
+        made.group_id.unwrap()
+    }
+
     /// Policies, roles and instance profiles that a spec names by ARN exist in its company's account.
     async fn identities(&self, text: &str) {
         let named = |kind: &str| -> BTreeSet<String> {
@@ -303,7 +335,16 @@ impl Company {
                 _ => {}
             }
         }
-        let subnets = network(account, snapshot.kops.cluster.as_mut().unwrap()).await;
+        let (vpc, subnets) = network(account, snapshot.kops.cluster.as_mut().unwrap()).await;
+        for group in &mut snapshot.kops.instance_groups {
+            for named in group["spec"]["additionalSecurityGroups"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                *named = json!(account.group(&vpc, named.as_str().unwrap()).await);
+            }
+        }
         let spec: Spec = serde_json::from_value(json!({
             "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": green,
             "blue": {"cluster": cluster, "kubeconfig": "kubeconfig", "context": "blue"},
@@ -521,7 +562,7 @@ fn real(text: &str) -> String {
 }
 
 /// VPC and subnets as the spec has them. EKS wants two zones: a spec with one gets a subnet in another, as its owner would have to.
-async fn network(account: &Account, doc: &mut Value) -> Vec<String> {
+async fn network(account: &Account, doc: &mut Value) -> (String, Vec<String>) {
     let cluster = doc["metadata"]["name"].as_str().unwrap().to_owned();
     let cidr = doc["spec"]["networkCIDR"]
         .as_str()
@@ -572,7 +613,7 @@ async fn network(account: &Account, doc: &mut Value) -> Vec<String> {
             );
         }
     }
-    ids
+    (vpc, ids)
 }
 
 /// The plan's cloud resources in its own order, without what needs the clusters themselves.
