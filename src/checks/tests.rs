@@ -361,7 +361,7 @@ fn a_waiver_takes_a_blocker_out_of_the_way_of_a_plan_and_only_that_one() {
         let mut spec = spec();
         spec.waivers = serde_json::from_value(json!([
             {"check": "VER-05", "object": object, "reason": "nothing scales to zero", "expires": expires},
-            {"check": "NET-06", "reason": "read"}
+            {"check": "NET-06", "object": "configmap/n/gone", "reason": "read"}
         ]))
         .expect("waivers");
         plan(&spec, &s)
@@ -376,7 +376,12 @@ fn a_waiver_takes_a_blocker_out_of_the_way_of_a_plan_and_only_that_one() {
         blocks,
         ["kops/spec.kubeAPIServer.featureGates.MaxUnavailableStatefulSet"]
     );
-    says(&p, "WAIVER-unused", Severity::Info, "no finding NET-06");
+    says(
+        &p,
+        "WAIVER-unused",
+        Severity::Info,
+        "no finding NET-06 of configmap/n/gone",
+    );
     let p = with("2026-11-29");
     assert_eq!(of(&p, "VER-05").iter().filter(|f| f.blocks()).count(), 2);
     says(&p, "VER-05", Severity::Blocker, "ran out on 2026-11-29");
