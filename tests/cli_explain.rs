@@ -161,10 +161,10 @@ fn explain_and_hazards_speak_json_too() {
     said.expect(0);
     let v = said.json();
     assert_eq!(v["kubernetes"], "1.21");
-    // One hop for each minor, each with every group: bastion, master and two groups of workers.
+    // One hop for each minor, each with every group: bastion, master and three groups of workers.
     let hops = v["hops"].as_array().unwrap().len() as u64;
     assert_eq!(v["total"]["hops"], hops);
-    assert_eq!(v["total"]["rolling_updates"], hops * 4);
+    assert_eq!(v["total"]["rolling_updates"], hops * 5);
     dir.run(&["hazards", "plans/shop"])
         .expect(0)
         .out_has("Why blue is not upgraded in place: Kubernetes 1.21")

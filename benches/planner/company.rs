@@ -187,6 +187,7 @@ pub fn company(size: Size) -> Snapshot {
                     trust: json!({"Version": "2012-10-17", "Statement": []}),
                     managed_policies: vec![],
                     inline_policies: BTreeMap::new(),
+                    boundary: None,
                     tags: BTreeMap::new(),
                 })
                 .collect(),

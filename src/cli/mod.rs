@@ -9,6 +9,7 @@ mod explain;
 mod finalize;
 mod findings;
 mod folder;
+mod groups;
 mod hazards;
 pub mod init;
 mod migrate;

@@ -3,21 +3,13 @@
 use super::iam::{Problem, text};
 use super::model::{Severity, TargetAccess};
 use crate::object::label;
-use crate::rewrite::{minor, template_path};
+use crate::rewrite::template_path;
+use crate::snapshot::kops::effective;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::yaml;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Access policies of EKS (eks.md 1.4).
-pub const POLICIES: &[&str] = &[
-    "AmazonEKSAdminPolicy",
-    "AmazonEKSAdminViewPolicy",
-    "AmazonEKSClusterAdminPolicy",
-    "AmazonEKSEditPolicy",
-    "AmazonEKSViewPolicy",
-];
 
 /// Entries and what could not become one.
 #[derive(Clone, Debug, Default)]
@@ -372,19 +364,13 @@ fn other_logins(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
 
 /// Whether every request is allowed on blue: declared, or by the default of its kops (through 1.35; kops.md 1.4). `None`: not known.
 pub fn allows_everything(snapshot: &Snapshot) -> Option<bool> {
-    let spec = snapshot.kops.cluster.as_ref()?.get("spec")?;
-    let completed = snapshot.kops.completed.as_ref().and_then(|c| c.get("spec"));
-    for s in completed.iter().copied().chain([spec]) {
-        let a = &s["authorization"];
-        if !a["alwaysAllow"].is_null() {
-            return Some(true);
-        }
-        if !a["rbac"].is_null() {
-            return Some(false);
-        }
-    }
-    let release = snapshot.kops.kops_version.as_deref().and_then(minor)?;
-    Some(release < 36)
+    snapshot.kops.cluster.as_ref()?;
+    let kops = effective(&snapshot.kops);
+    let found = kops.authorization();
+    // A guessed release is the lowest possible one, and at most six lie above it.
+    let unsure =
+        found.is_default() && !kops.release.known && (30..36).contains(&kops.release.minor);
+    (!unsure).then(|| found.value == "alwaysAllow")
 }
 
 /// Service accounts of workloads that no binding gives anything, though their pods hold a token.

@@ -10,6 +10,7 @@ pub mod fates;
 mod file;
 pub mod fit;
 mod generated;
+mod groups;
 pub mod hazards;
 pub mod iam;
 mod kops;
@@ -45,6 +46,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let built = kops::target(&spec, snapshot, &cx);
     cx.region = built.target.cluster.region.clone();
     cx.node_groups = built.groups.clone();
+    cx.label_keys = built.label_keys.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
     let mut names = dns::names(&spec, snapshot);

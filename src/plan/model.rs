@@ -250,10 +250,60 @@ pub struct TargetNodeGroup {
     pub disk_type: String,
     /// Subnets.
     pub subnets: Vec<String>,
+    /// Zones of these subnets, as far as they are known.
+    pub zones: Vec<String>,
     /// Labels.
     pub labels: BTreeMap<String, String>,
     /// Taints.
     pub taints: Vec<crate::world::cloud::Taint>,
+    /// What its nodes are started from.
+    pub launch_template: TargetLaunchTemplate,
+    /// Pods on each node, 1 to 250, where the type's addresses are known or blue said it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_pods: Option<u32>,
+    /// Nodes that an update may take away at once: `1` to `100`, or a percentage (`10%`); EKS's default, 1, when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<String>,
+    /// Why it is as it is, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// A launch template: the fields of `world::cloud::Resource::LaunchTemplate`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub struct TargetLaunchTemplate {
+    /// Name, 3 to 128 characters.
+    pub name: String,
+    /// Root volume.
+    pub root: crate::world::cloud::Disk,
+    /// Further volumes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<crate::world::cloud::Disk>,
+    /// Instance metadata: `required` or `optional`.
+    pub http_tokens: String,
+    /// How many hops an answer of the instance metadata lives, 1 to 64.
+    pub hop_limit: u32,
+    /// Security groups; empty: EKS adds the cluster's own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub security_groups: Vec<String>,
+    /// User data as plain text, at most 16 KB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub user_data: Option<String>,
+    /// Tags of instances and volumes.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tags: BTreeMap<String, String>,
+    /// Detailed monitoring.
+    pub monitoring: bool,
+    /// `dedicated` or `host`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenancy: Option<String>,
+    /// `standard` or `unlimited`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_credits: Option<String>,
+    /// Public address; absent: as the subnet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub associate_public_ip: Option<bool>,
 }
 
 /// A role.

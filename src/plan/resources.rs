@@ -11,7 +11,7 @@ use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::Resource;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Adds roles, add-ons, components and access to the target.
 pub(super) fn complete(
@@ -208,6 +208,31 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
     before_nodes.extend(of(&roles, "node"));
     let mut nodes = vec![];
     for g in &target.node_groups {
+        let t = &g.launch_template;
+        // A template with groups of its own must name the cluster's too, so it waits for the cluster.
+        let template = add(
+            Resource::LaunchTemplate {
+                name: t.name.clone(),
+                root: t.root.clone(),
+                volumes: t.volumes.clone(),
+                http_tokens: t.http_tokens.clone(),
+                hop_limit: t.hop_limit,
+                security_groups: t.security_groups.clone(),
+                user_data: t.user_data.clone(),
+                tags: t.tags.clone(),
+                monitoring: t.monitoring,
+                tenancy: t.tenancy.clone(),
+                cpu_credits: t.cpu_credits.clone(),
+                associate_public_ip: t.associate_public_ip,
+            },
+            if t.security_groups.is_empty() {
+                &[]
+            } else {
+                std::slice::from_ref(&cluster)
+            },
+        );
+        let mut needs = before_nodes.clone();
+        needs.push(template);
         nodes.push(add(
             Resource::NodeGroup {
                 cluster: green.clone(),
@@ -223,10 +248,10 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
                 disk_gib: g.disk_gib,
                 labels: g.labels.clone(),
                 taints: g.taints.clone(),
-                launch_template: None,
-                max_unavailable: None,
+                launch_template: Some(t.name.clone()),
+                max_unavailable: g.max_unavailable.clone(),
             },
-            &before_nodes,
+            &needs,
         ));
     }
     let mut late = nodes.clone();

@@ -50,7 +50,7 @@ pub(crate) fn kops_snapshot(path: &Path) -> Snapshot {
     s
 }
 
-fn corpus(name: &str) -> PathBuf {
+pub(crate) fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/corpus/kops")
         .join(name)
@@ -89,11 +89,29 @@ fn every_aws_kops_spec_gives_a_complete_plan_offline() {
             .filter(|g| g.pointer("/spec/role").and_then(Value::as_str) == Some("Node"))
             .filter(|g| g.pointer("/spec/manager").is_none())
             .count();
+        let from: std::collections::BTreeSet<&str> = plan
+            .target
+            .node_groups
+            .iter()
+            .map(|g| g.instance_group.as_str())
+            .collect();
         assert_eq!(
-            plan.target.node_groups.len(),
+            from.len(),
             workers,
-            "{name}: worker groups in = groups out"
+            "{name}: worker groups in = groups out, or an explained split (kops.md 8.6)"
         );
+        for g in &plan.target.node_groups {
+            let parts = plan
+                .target
+                .node_groups
+                .iter()
+                .filter(|o| o.instance_group == g.instance_group)
+                .count();
+            assert!(
+                parts == 1 || g.notes.iter().any(|n| n.contains("half")),
+                "{name}: {g:?}"
+            );
+        }
         assert!(!plan.target.cluster.subnets.is_empty(), "{name}");
         assert!(!plan.target.cluster.region.is_empty(), "{name}");
         for g in &plan.target.node_groups {
@@ -146,7 +164,7 @@ fn the_same_input_gives_the_same_digest_whatever_the_order_of_instance_groups() 
 }
 
 /// The company "shop" as the repository keeps it, with the statuses and records that its controllers and its ExternalDNS 0.10.2 made.
-fn shop() -> (Spec, Snapshot) {
+pub(crate) fn shop() -> (Spec, Snapshot) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("testkit/fixtures/shop");
     let mut paths = vec![
         dir.join("kops/get-all.yaml"),

@@ -58,8 +58,10 @@ pub struct Context {
     pub sa_roles: BTreeMap<String, String>,
     /// Service accounts whose pods need different roles.
     pub sa_conflicts: BTreeSet<String>,
-    /// Node group of each instance group.
+    /// Value of the label that stands in for `kops.k8s.io/instancegroup` on green, by instance group that becomes a node group.
     pub node_groups: BTreeMap<String, String>,
+    /// Label keys that EKS refuses, and the keys that stand in for them on green.
+    pub label_keys: BTreeMap<String, String>,
     /// Labels that green's node groups carry; empty when not known.
     pub node_labels: BTreeSet<(String, String)>,
     /// Zones in which green has nodes; empty when not known.

@@ -23,7 +23,9 @@ fn account(w: &mut Work) {
         w.tidied(37);
     }
     let key = format!("{}/{}", w.namespace(), w.name());
-    if let Some(arn) = w.cx.sa_roles.get(&key).cloned() {
+    if let Some(arn) = w.cx.sa_roles.get(&key).cloned()
+        && annotation(w.original, "eks.amazonaws.com/role-arn") != Some(arn.as_str())
+    {
         set(
             &mut w.object,
             "/metadata/annotations/eks.amazonaws.com~1role-arn",

@@ -13,6 +13,7 @@ mod removed;
 mod services;
 mod skip;
 mod storage;
+mod tokens;
 mod tools;
 mod work;
 mod workloads;

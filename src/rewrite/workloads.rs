@@ -374,6 +374,7 @@ fn pod_template(w: &mut Work, template: &str) {
         take(&mut w.object, &meta);
     }
     roles(w, template);
+    super::tokens::rewrite(w, template);
     let spec = format!("{template}/spec");
     selectors(w, &spec);
     replace_env(w, &spec);
@@ -507,31 +508,11 @@ fn selectors(w: &mut Work, spec: &str) {
                 .into_iter()
                 .flatten()
             {
-                let key = e["key"].as_str().unwrap_or("").to_string();
-                let values: Vec<String> = items(e, "/values")
-                    .filter_map(|v| v.as_str().map(String::from))
-                    .collect();
-                let first = values.first().cloned().unwrap_or_default();
-                match map_label(&key, &first, w) {
-                    Mapped::To(k2, _) => {
-                        let mapped: Vec<Value> = values
-                            .iter()
-                            .map(|v| match map_label(&key, v, w) {
-                                Mapped::To(_, v2) => json!(v2),
-                                _ => json!(v),
-                            })
-                            .collect();
-                        e["key"] = json!(k2);
-                        if !mapped.is_empty() {
-                            e["values"] = Value::Array(mapped);
-                        }
-                        changed = true;
-                    }
-                    Mapped::Missing(why) if required => unmapped.push(why),
-                    Mapped::Gone if required => {
-                        unmapped.push(format!("{key} (no such label on green)"))
-                    }
-                    _ => {}
+                match map_expression(e, w) {
+                    Expression::Same => {}
+                    Expression::Changed => changed = true,
+                    Expression::Missing(why) if required => unmapped.push(why),
+                    Expression::Missing(_) => {}
                 }
             }
         }
@@ -565,6 +546,66 @@ fn selectors(w: &mut Work, spec: &str) {
     }
 }
 
+enum Expression {
+    Same,
+    Changed,
+    Missing(String),
+}
+
+/// One expression of a node affinity. What asks for the absence of a label that green does not have is true there, as it was meant.
+fn map_expression(e: &mut Value, w: &Work) -> Expression {
+    let key = e["key"].as_str().unwrap_or("").to_string();
+    let operator = e["operator"].as_str().unwrap_or("").to_string();
+    let absent = matches!(operator.as_str(), "DoesNotExist" | "NotIn");
+    let values: Vec<String> = items(e, "/values")
+        .filter_map(|v| v.as_str().map(String::from))
+        .collect();
+    // `In` lists alternatives: one that green knows is enough.
+    let all: Vec<Mapped> = if values.is_empty() {
+        vec![map_label(&key, "", w)]
+    } else {
+        values.iter().map(|v| map_label(&key, v, w)).collect()
+    };
+    if all.iter().any(|m| matches!(m, Mapped::Gone)) {
+        // Every worker of blue has this label; every node of a managed group has that one.
+        e["key"] = json!("eks.amazonaws.com/nodegroup");
+        e["operator"] = json!(if absent { "DoesNotExist" } else { "Exists" });
+        take(e, "/values");
+        return Expression::Changed;
+    }
+    let new_key = all.iter().find_map(|m| match m {
+        Mapped::To(k, _) => Some(k.clone()),
+        _ => None,
+    });
+    let Some(new_key) = new_key else {
+        let known = absent || all.iter().any(|m| matches!(m, Mapped::Same));
+        return match all.into_iter().next() {
+            Some(Mapped::Missing(why)) if !known => Expression::Missing(why),
+            _ => Expression::Same,
+        };
+    };
+    let mapped: Vec<Value> = all
+        .iter()
+        .zip(values.iter().map(Some).chain(std::iter::repeat(None)))
+        .map(|(m, v)| match m {
+            Mapped::To(_, v2) => json!(v2),
+            _ => json!(v.map_or("", String::as_str)),
+        })
+        .collect();
+    e["key"] = json!(new_key);
+    if key == SPOT_WORKER {
+        // Its presence meant spot; the label that EKS has is on every node.
+        e["operator"] = json!(if absent { "NotIn" } else { "In" });
+        e["values"] = json!(["SPOT"]);
+    } else if !values.is_empty() {
+        e["values"] = Value::Array(mapped);
+    }
+    Expression::Changed
+}
+
+/// What kops-controller puts on spot nodes (kops.md 3).
+const SPOT_WORKER: &str = "node-role.kubernetes.io/spot-worker";
+
 enum Mapped {
     Same,
     To(String, String),
@@ -576,17 +617,21 @@ fn map_label(key: &str, value: &str, w: &Work) -> Mapped {
     if let Some((_, new)) = LABELS.iter().find(|(old, _)| *old == key) {
         return Mapped::To((*new).into(), value.into());
     }
+    if let Some(new) = w.cx.label_keys.get(key) {
+        return Mapped::To(new.clone(), value.into());
+    }
     match key {
+        // An instance group may be several node groups: they share a label of ours.
+        "kops.k8s.io/instancegroup" if value.is_empty() => {
+            Mapped::To("crossfade.dev/instancegroup".into(), String::new())
+        }
         "kops.k8s.io/instancegroup" => match w.cx.node_groups.get(value) {
-            // A label that EKS itself puts on the group's nodes.
-            Some(group) => Mapped::To("eks.amazonaws.com/nodegroup".into(), group.clone()),
+            Some(stand_in) => Mapped::To("crossfade.dev/instancegroup".into(), stand_in.clone()),
             None => Mapped::Missing(format!("{key}={value}")),
         },
         "node-role.kubernetes.io/node" => Mapped::Gone,
         "kubernetes.io/role" if value == "node" => Mapped::Gone,
-        "node-role.kubernetes.io/spot-worker" => {
-            Mapped::To("eks.amazonaws.com/capacityType".into(), "SPOT".into())
-        }
+        SPOT_WORKER => Mapped::To("eks.amazonaws.com/capacityType".into(), "SPOT".into()),
         k if k.starts_with("node-role.kubernetes.io/") || k == "kubernetes.io/role" => {
             Mapped::Missing(format!("{key}={value}"))
         }

@@ -298,3 +298,54 @@ fn the_schema_refuses_unknown_keys_everywhere() {
     }
     walk(&schema(), "");
 }
+
+/// eks.md 1.6: what a managed node group cannot be is refused with its line, before anything is planned.
+#[test]
+fn wishes_for_node_groups_are_checked_where_they_stand() {
+    let with = |wish: &str| {
+        GOOD.replace(
+            "  serviceCidr: 10.100.0.0/16\n",
+            &format!("  nodeGroups:\n    nodes:\n{wish}"),
+        )
+    };
+    for (wish, at, says) in [
+        (
+            "      amiType: AL2023_x86_64\n",
+            "m.yaml:11:16",
+            "is no AMI type that crossfade makes nodes of",
+        ),
+        (
+            "      instanceTypes: [m5.large, m5]\n",
+            "m.yaml:11:33",
+            "`m5` is no instance type",
+        ),
+        (
+            "      instanceTypes: [m5.large, m5.large]\n",
+            "m.yaml:11:33",
+            "named twice",
+        ),
+        ("      max: 0\n", "m.yaml:11:12", "the largest size is 0"),
+        (
+            "      min: 3\n      max: 2\n",
+            "m.yaml:11:12",
+            "above the largest 2",
+        ),
+        (
+            "      labels: {node-role.kubernetes.io/web: \"\"}\n",
+            "m.yaml:11:",
+            "EKS refuses the label",
+        ),
+        ("      labels: {tier: -web}\n", "m.yaml:11:", "is no label"),
+    ] {
+        let e = parse(&with(wish), "m.yaml").expect_err(wish);
+        assert_eq!(e.kind, Kind::BadInput, "{e:?}");
+        assert!(e.at.starts_with(at), "{wish}: {}", e.at);
+        assert!(e.message.contains(says), "{wish}: {}", e.message);
+        assert!(!e.remedy.is_empty());
+    }
+    let good = with(
+        "      amiType: BOTTLEROCKET_x86_64\n      instanceTypes: [m6i.large, u-6tb1.56xlarge]\n      min: 1\n      max: 4\n      labels: {shop.test/tier: web}\n      splitByZone: true\n      hostChanges: false\n",
+    );
+    let spec = parse(&good, "m.yaml").expect("good");
+    assert_eq!(spec.green.node_groups["nodes"].max, Some(4));
+}

@@ -7,6 +7,15 @@ use crate::yaml;
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+/// Access policies of EKS (eks.md 1.4).
+const ACCESS_POLICIES: &[&str] = &[
+    "AmazonEKSAdminPolicy",
+    "AmazonEKSAdminViewPolicy",
+    "AmazonEKSClusterAdminPolicy",
+    "AmazonEKSEditPolicy",
+    "AmazonEKSViewPolicy",
+];
+
 /// Checks apiVersion and kind before the fields: a file of another version would otherwise fail on some field's name, which
 /// tells nobody what is wrong.
 pub fn head(text: &str, file: &str) -> Result<()> {
@@ -36,6 +45,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     let c = Checker { text, file };
     c.api(spec)?;
     c.green(spec)?;
+    c.node_groups(spec)?;
     c.aws(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
@@ -221,6 +231,22 @@ impl Checker<'_> {
                 ));
             }
         }
+        for (i, access) in green.access.iter().enumerate() {
+            if let Some(policy) = access.policy.as_deref()
+                && !ACCESS_POLICIES.contains(&policy)
+            {
+                let i = i.to_string();
+                let near = yaml::nearest(policy, ACCESS_POLICIES.iter().copied())
+                    .map(|n| format!("did you mean `{n}`? "))
+                    .unwrap_or_default();
+                return Err(self.refuse(
+                    &["green", "access", &i, "policy"],
+                    format!("`{policy}` is no access policy of EKS"),
+                    format!("{near}EKS has {}", ACCESS_POLICIES.join(", ")),
+                ));
+            }
+        }
+        self.roles(green)?;
         let mut principals = BTreeSet::new();
         for (i, access) in green.access.iter().enumerate() {
             if !principals.insert(&access.principal) {
@@ -229,6 +255,137 @@ impl Checker<'_> {
                     &["green", "access", &i, "principal"],
                     format!("`{}` is named twice", access.principal),
                     "EKS has one access entry a principal: put its groups together",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// eks.md 1.6. Whether blue has such an instance group only the planner can tell.
+    fn node_groups(&self, spec: &Spec) -> Result<()> {
+        for (name, wish) in &spec.green.node_groups {
+            let at = |key: &'static str| ["green", "nodeGroups", name.as_str(), key];
+            if wish.instance_types.len() > 20 {
+                return Err(self.refuse(
+                    &at("instanceTypes"),
+                    format!("{} instance types", wish.instance_types.len()),
+                    "a managed node group takes 1 to 20",
+                ));
+            }
+            for (i, t) in wish.instance_types.iter().enumerate() {
+                let good = t.split_once('.').is_some_and(|(family, size)| {
+                    [family, size].iter().all(|p| {
+                        !p.is_empty()
+                            && p.chars()
+                                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+                    })
+                });
+                if !good {
+                    let i = i.to_string();
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "instanceTypes", &i],
+                        format!("`{t}` is no instance type"),
+                        "write it as `m6i.large`",
+                    ));
+                }
+            }
+            self.unique(
+                &at("instanceTypes"),
+                wish.instance_types.iter().map(String::as_str),
+            )?;
+            if let Some(ami) = &wish.ami_type
+                && !AMI_TYPES.contains(&ami.as_str())
+            {
+                let near = yaml::nearest(ami, AMI_TYPES.iter().copied())
+                    .map(|n| format!(" (did you mean {n}?)"))
+                    .unwrap_or_default();
+                return Err(self.refuse(
+                    &at("amiType"),
+                    format!("`{ami}` is no AMI type that crossfade makes nodes of{near}"),
+                    format!("one of {}", AMI_TYPES.join(", ")),
+                ));
+            }
+            if wish.max == Some(0) {
+                return Err(self.refuse(
+                    &at("max"),
+                    "the largest size is 0",
+                    "a managed node group has at least 1; say `skip: true` for no group",
+                ));
+            }
+            if let (Some(min), Some(max)) = (wish.min, wish.max)
+                && min > max
+            {
+                return Err(self.refuse(
+                    &at("min"),
+                    format!("the smallest size {min} is above the largest {max}"),
+                    "turn them round",
+                ));
+            }
+            for (k, v) in &wish.labels {
+                if ["kubernetes.io/", "k8s.io/", "eks.amazonaws.com/"]
+                    .iter()
+                    .any(|part| k.contains(part))
+                {
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "labels", k],
+                        format!("EKS refuses the label `{k}`"),
+                        "use a name of your own: those of Kubernetes, kops and EKS are reserved",
+                    ));
+                }
+                if !label_key(k) || !(v.is_empty() || label_name(v)) {
+                    return Err(self.refuse(
+                        &["green", "nodeGroups", name, "labels", k],
+                        format!("`{k}: {v}` is no label"),
+                        "use at most 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit; before the name a DNS name and `/` may stand",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn roles(&self, green: &super::model::Green) -> Result<()> {
+        for (account, wish) in &green.roles {
+            let path = ["green", "roles", account.as_str()];
+            let parts: Vec<&str> = account.split('/').collect();
+            if parts.len() != 2 || parts.iter().any(|p| p.is_empty()) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names no service account"),
+                    "write it as `NAMESPACE/ACCOUNT`",
+                ));
+            }
+            let own = !wish.from_node_role.is_empty() || !wish.policies.is_empty();
+            if wish.role.is_some() && own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` names a role that exists and rights for a new one"),
+                    "keep `role`, or keep `fromNodeRole` and `policies`: crossfade adds no rights to a role that others use",
+                ));
+            }
+            if wish.role.is_none() && !own {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{account}` gets nothing"),
+                    "give `role`, `fromNodeRole` or `policies`, or leave the account out",
+                ));
+            }
+            if let Some(bad) = wish.from_node_role.iter().find(|s| !s.contains('/')) {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` names no statement"),
+                    "write it as the finding IAM-04 does: `POLICY/SID` or `POLICY/INDEX`",
+                ));
+            }
+            if let Some(bad) = wish
+                .policies
+                .iter()
+                .find(|p| !(p.starts_with("arn:") && p.contains(":policy/")))
+            {
+                return Err(self.refuse(
+                    &path,
+                    format!("`{bad}` is no managed policy"),
+                    "give its ARN, as in arn:aws:iam::123456789012:policy/NAME",
                 ));
             }
         }
@@ -559,6 +716,41 @@ impl Checker<'_> {
             }
         }
         Ok(())
+    }
+}
+
+/// AMI types of managed node groups whose nodes crossfade knows how to configure (eks.md 1.6).
+const AMI_TYPES: &[&str] = &[
+    "AL2023_x86_64_STANDARD",
+    "AL2023_ARM_64_STANDARD",
+    "AL2023_x86_64_NVIDIA",
+    "AL2023_ARM_64_NVIDIA",
+    "AL2023_x86_64_NEURON",
+    "BOTTLEROCKET_x86_64",
+    "BOTTLEROCKET_ARM_64",
+    "BOTTLEROCKET_x86_64_FIPS",
+    "BOTTLEROCKET_ARM_64_FIPS",
+    "BOTTLEROCKET_x86_64_NVIDIA",
+    "BOTTLEROCKET_ARM_64_NVIDIA",
+    "BOTTLEROCKET_x86_64_NVIDIA_FIPS",
+    "BOTTLEROCKET_ARM_64_NVIDIA_FIPS",
+];
+
+/// A label value, or the name of a label's key.
+fn label_name(name: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    (1..=63).contains(&name.len())
+        && name.starts_with(edge)
+        && name.ends_with(edge)
+        && name
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.'))
+}
+
+fn label_key(key: &str) -> bool {
+    match key.split_once('/') {
+        None => label_name(key),
+        Some((prefix, name)) => is_host(prefix) && !prefix.contains('*') && label_name(name),
     }
 }
 

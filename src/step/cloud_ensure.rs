@@ -34,7 +34,13 @@ struct Before {
 impl Ensure {
     /// Fills in what is known only once the cluster stands (its issuer, its security group) or who we are.
     async fn resolved(&self, cx: &Cx) -> StepResult<Resource> {
-        let mut text = serde_json::to_string(&self.resource)
+        let mut wanted = self.resource.clone();
+        // User data is shell: its `${...}` are its own.
+        let script = match &mut wanted {
+            Resource::LaunchTemplate { user_data, .. } => user_data.take(),
+            _ => None,
+        };
+        let mut text = serde_json::to_string(&wanted)
             .map_err(|e| Error::new(Class::Internal, self.resource.id(), e.to_string()))?;
         if text.contains("${account}") || text.contains("${caller}") {
             let who = cx.world.cloud.identity().await?;
@@ -56,8 +62,12 @@ impl Ensure {
             )
             .into());
         }
-        serde_json::from_str(&text)
-            .map_err(|e| Error::new(Class::Internal, self.resource.id(), e.to_string()).into())
+        let mut resource: Resource = serde_json::from_str(&text)
+            .map_err(|e| Error::new(Class::Internal, self.resource.id(), e.to_string()))?;
+        if let Resource::LaunchTemplate { user_data, .. } = &mut resource {
+            *user_data = script;
+        }
+        Ok(resource)
     }
 }
 

@@ -37,10 +37,9 @@ fn run(i: &Input, r: &mut Report) {
             // A CNAME to a load balancer becomes an alias A (externaldns.md 4).
             let cname = e.rtype == "CNAME"
                 && (c.prefer_cname
-                    || !e
-                        .targets
+                    || e.targets
                         .first()
-                        .is_some_and(|t| canonical_zone(t).is_some()));
+                        .is_none_or(|t| canonical_zone(t).is_none()));
             let seen = hosts.entry(e.name.clone()).or_default();
             for (slot, on) in seen.iter_mut().zip([!routed, routed, !cname, cname]) {
                 *slot |= on;

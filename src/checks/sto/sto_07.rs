@@ -5,7 +5,6 @@ use super::volumes::{self, EBS, Source};
 use crate::checks::look::{count, text};
 use crate::checks::{Answered, Check, Input, Need, Part, Report, few};
 use crate::plan::model::Severity;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CHECK: Check = Check {
@@ -35,8 +34,8 @@ fn run(i: &Input, r: &mut Report) {
             format!("is in {of}, green is in {region}: it cannot be used there")
         } else {
             format!(
-                "is a customer key, and the role {}-ebs-csi has no right to any key",
-                i.spec.green.name
+                "is a customer key, and the role {} has no right to it",
+                role(i)
             )
         };
         if allowed(i, key) {
@@ -93,44 +92,86 @@ fn run(i: &Input, r: &mut Report) {
     }
 }
 
-/// Whether a role that green's driver has names the key in a policy of its own.
+/// Service account of the EBS driver.
+const DRIVER: &str = "kube-system/ebs-csi-controller-sa";
+
+/// The role that green's driver gets.
+fn role(i: &Input) -> String {
+    i.target
+        .roles
+        .iter()
+        .find(|r| r.service_account.as_deref() == Some(DRIVER))
+        .map_or_else(
+            || format!("{}-ebs-csi", i.spec.green.name),
+            |r| r.name.clone(),
+        )
+}
+
+/// Whether an inline policy of that role names the key: as planned, or as the account has it already.
 fn allowed(i: &Input, key: &str) -> bool {
-    let name = format!("{}-ebs-csi", i.spec.green.name);
-    i.snapshot
+    let name = role(i);
+    let planned = i
+        .target
+        .roles
+        .iter()
+        .filter(|r| r.name == name)
+        .flat_map(|r| r.inline_policies.values());
+    let there = i
+        .snapshot
         .aws
         .iter()
         .flat_map(|a| &a.roles)
-        .filter(|role| role.name == name)
-        .flat_map(|role| role.inline_policies.values())
-        .any(|p: &Value| p.to_string().contains(key))
+        .filter(|r| r.name == name)
+        .flat_map(|r| r.inline_policies.values());
+    planned.chain(there).any(|p| p.to_string().contains(key))
 }
 
 #[cfg(test)]
 mod tests {
     use crate::checks::samples::*;
     use crate::plan::model::Severity::{Blocker, NotChecked};
-    use crate::world::cloud::Volume;
+    use crate::world::cloud::{Role, Volume};
     use serde_json::json;
 
     const KEY: &str = "arn:aws:kms:eu-west-1:000000000000:key/1";
 
     #[test]
-    fn a_class_with_a_customer_key_blocks_until_the_role_may_use_it() {
-        let class = |p: serde_json::Value| {
+    fn a_class_with_a_customer_key_blocks_until_the_drivers_role_may_use_it() {
+        let class = |parameters: serde_json::Value| {
             with(vec![object(
                 "storage.k8s.io/v1",
                 "StorageClass",
                 "secret",
-                json!({"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer", "parameters": p}),
+                json!({"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer", "parameters": parameters}),
             )])
         };
-        fires(
-            &spec(),
-            &class(json!({"encrypted": "true", "kmsKeyId": KEY})),
-            "STO-07",
-            Blocker,
-            KEY,
-        );
+        let mut s = class(json!({"encrypted": "true", "kmsKeyId": KEY}));
+        fires(&spec(), &s, "STO-07", Blocker, KEY);
+        // Somebody gave the role, made by an earlier run, a policy for the key.
+        let plan = crate::plan::plan(&spec(), &s);
+        let role = plan
+            .target
+            .roles
+            .iter()
+            .find(|r| r.name.contains("ebs-csi"))
+            .map(|r| r.name.clone())
+            .expect("the EBS driver has a role");
+        if let Some(a) = &mut s.aws {
+            a.roles.push(Role {
+                arn: format!("arn:aws:iam::000000000000:role/{role}"),
+                name: role,
+                trust: json!({}),
+                managed_policies: vec![],
+                boundary: None,
+                inline_policies: [(
+                    "kms".to_string(),
+                    json!({"Statement": [{"Effect": "Allow", "Action": "kms:*", "Resource": KEY}]}),
+                )]
+                .into(),
+                tags: Default::default(),
+            });
+        }
+        silent(&spec(), &s, "STO-07");
         silent(&spec(), &class(json!({"encrypted": "true"})), "STO-07");
     }
 

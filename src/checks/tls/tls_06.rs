@@ -62,8 +62,13 @@ fn run(i: &Input, r: &mut Report) {
                 && s.on_green()
                     .is_some_and(|v| annotation(v, "eks.amazonaws.com/role-arn").is_some())
         });
-        if !annotated && !i.cx.sa_roles.contains_key(&key) && !i.spec.green.roles.contains_key(&key)
-        {
+        let planned = i.cx.sa_roles.contains_key(&key)
+            || i.spec.green.roles.contains_key(&key)
+            || i.target
+                .roles
+                .iter()
+                .any(|t| t.service_account.as_deref() == Some(&key));
+        if !annotated && !planned {
             r.found(
                 &o.name,
                 format!("writes DNS-01 challenges for {} without a role of its own: on blue it leans on the nodes, on green it may not", few(&dns)),

@@ -189,12 +189,7 @@ impl Found<'_> {
                 g.desired,
                 g.subnets.join(", ")
             ));
-            for (k, v) in &g.labels {
-                p.line(format!("  label {k}={v}"));
-            }
-            for t in &g.taints {
-                p.line(format!("  taint {}={}:{}", t.key, t.value, t.effect));
-            }
+            super::super::groups::show(g, p);
         }
         for r in &self.roles {
             let used = r.service_account.as_deref().unwrap_or("no service account");

@@ -1,6 +1,6 @@
 //! The way in place: one minor at a time (mission.md D2: minors are not skipped), and what each would break here.
 
-use super::facts::{Facts, KOPS_WINDOW};
+use super::facts::{Facts, KOPS_TODAY, KOPS_WINDOW};
 use super::{Break, Hop, Total};
 
 fn of(what: impl Into<String>, source: &str) -> Break {
@@ -31,10 +31,13 @@ pub(super) fn hops(f: &Facts) -> Vec<Hop> {
         .collect()
 }
 
-/// A release runs Kubernetes up to its own minor and accepts the five before it.
+/// A release runs Kubernetes up to its own minor and accepts the five before it; none is newer than today's.
 fn releases(to: u32) -> String {
-    let last = to - 1 + KOPS_WINDOW;
-    format!("1.{to} to 1.{last}")
+    let last = (to - 1 + KOPS_WINDOW).min(KOPS_TODAY);
+    match last.cmp(&to) {
+        std::cmp::Ordering::Greater => format!("1.{to} to 1.{last}"),
+        _ => format!("1.{to}"),
+    }
 }
 
 /// The sum of the way.

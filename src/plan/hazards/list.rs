@@ -329,7 +329,7 @@ const CA_YEARS: i16 = 10;
 
 fn age(f: &Facts, out: &mut Vec<Hazard>) {
     // The keys themselves are never read (kops.md 8.4).
-    out.push(hazard("certificates", NotChecked, "not known when certificates end: crossfade never reads the keys; look at the masters (`kubeadm`-like tools do not know kops: openssl x509 on /srv/kubernetes and etcd-manager's folders), leaves last a year", "mission.md D2; kops.md 8.4"));
+    out.push(hazard("certificates", NotChecked, "when certificates end is not known: crossfade never reads keys; look on a master (openssl x509 -noout -enddate under /srv/kubernetes): leaves last a year", "mission.md D2; kops.md 8.4"));
     let Some(made) = f.created else {
         out.push(hazard(
             "ca-age",

@@ -39,7 +39,7 @@ fn reads(name: &str) {
 }
 
 #[test]
-fn a_cluster_of_kops_1_11_must_pass_etcd_and_23_hops() {
+fn a_cluster_of_kops_1_11_must_pass_etcd_and_24_hops() {
     reads("minimal-kops1.11");
 }
 #[test]
@@ -55,7 +55,7 @@ fn a_cluster_with_own_profiles_has_its_iam_elsewhere() {
     reads("existing-iam-kops1.18");
 }
 #[test]
-fn a_cluster_on_weave_and_docker_is_stuck_at_1_22() {
+fn a_cluster_on_weave_is_stuck_at_1_22() {
     reads("private-dns-zone-kops1.26");
 }
 #[test]

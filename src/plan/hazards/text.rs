@@ -80,10 +80,16 @@ impl Hazards {
                 None => "  not known".into(),
             });
         }
+        let unread = |h: &Hazard| h.id == "HAZ-removed-apis" && h.severity == Severity::NotChecked;
+        let nothing = if self.hazards.iter().any(unread) {
+            "nothing that is known (blue's objects were not read)"
+        } else {
+            "nothing that is known"
+        };
         for hop in &self.hops {
             out.push(format!("  {} to {} (kops {})", hop.from, hop.to, hop.kops));
             if hop.breaks.is_empty() {
-                out.push("    nothing of this cluster that is known".into());
+                out.push(format!("    {nothing}"));
             }
             for b in &hop.breaks {
                 let n = b.objects.map(|n| format!("{n}: ")).unwrap_or_default();

@@ -4,7 +4,8 @@ use super::policy::list;
 use super::text;
 use crate::object::{ObjectId, annotation};
 use crate::plan::addons;
-use crate::rewrite::{minor, template_path};
+use crate::rewrite::template_path;
+use crate::snapshot::kops::effective;
 use crate::snapshot::model::Snapshot;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -137,15 +138,7 @@ pub struct Imds {
 
 /// From the worker groups. Tokens required with a hop limit of 1 is the only setting that keeps pods away.
 pub fn imds(snapshot: &Snapshot) -> Imds {
-    let cluster = snapshot.kops.cluster.as_ref();
-    let version = cluster
-        .and_then(|c| text(c, "/spec/kubernetesVersion"))
-        .and_then(|v| {
-            minor(&format!(
-                "v{}",
-                super::node_role::last(v).trim_start_matches('v')
-            ))
-        });
+    let kops = effective(&snapshot.kops);
     let mut open = vec![];
     let mut workers = 0;
     for ig in &snapshot.kops.instance_groups {
@@ -154,21 +147,14 @@ pub fn imds(snapshot: &Snapshot) -> Imds {
             continue;
         }
         workers += 1;
-        let m = ig.pointer("/spec/instanceMetadata");
-        let tokens = m.and_then(|m| text(m, "/httpTokens"));
-        let hops = m
-            .and_then(|m| m.pointer("/httpPutResponseHopLimit"))
-            .and_then(Value::as_u64);
-        // Required by default from Kubernetes 1.27 (kops.md 1.4); EC2's own hop limit is 1.
-        let required = match tokens {
-            Some(t) => t.eq_ignore_ascii_case("required"),
-            None => version.is_some_and(|v| v >= 27),
-        };
+        let m = kops.imds(ig);
+        let required = m.tokens.value.eq_ignore_ascii_case("required");
+        let hops = m.hop_limit.value;
         let name = text(ig, "/metadata/name").unwrap_or("").to_string();
         if !required {
             open.push(format!("{name} (metadata without tokens)"));
-        } else if hops.unwrap_or(1) > 1 {
-            open.push(format!("{name} (hop limit {})", hops.unwrap_or(1)));
+        } else if hops > 1 {
+            open.push(format!("{name} (hop limit {hops})"));
         }
     }
     if workers == 0 {

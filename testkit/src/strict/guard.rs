@@ -28,6 +28,11 @@ pub(crate) async fn handle(state: &State, req: &Req) -> Reply {
         return reply;
     }
     let reply = state.forward(req).await;
+    let reply = if req.service == "iam" && reply.status().as_u16() == 200 {
+        boundaries(state, req, reply).await
+    } else {
+        reply
+    };
     if matches!(req.service.as_str(), "sts" | "iam") && reply.status().as_u16() == 200 {
         return learn(state, reply).await;
     }
@@ -43,6 +48,35 @@ async fn learn(state: &State, reply: Reply) -> Reply {
         && let (Some(id), Some(secret)) = (root.find("AccessKeyId"), root.find("SecretAccessKey"))
     {
         state.learn_key(&id.text, &secret.text);
+    }
+    Reply::from_parts(parts, http_body_util::Full::new(text.into()))
+}
+
+/// Keeps the boundaries of roles and adds them where the emulator leaves them out.
+async fn boundaries(state: &State, req: &Req, reply: Reply) -> Reply {
+    let role = req.form("RoleName").unwrap_or("").to_owned();
+    match req.action.as_str() {
+        "CreateRole" | "PutRolePermissionsBoundary" => {
+            if let Some(arn) = req.form("PermissionsBoundary") {
+                state.lock_boundaries().insert(role, arn.to_owned());
+            }
+            return reply;
+        }
+        "DeleteRole" | "DeleteRolePermissionsBoundary" => {
+            state.lock_boundaries().remove(&role);
+            return reply;
+        }
+        "GetAccountAuthorizationDetails" => {}
+        _ => return reply,
+    }
+    let (parts, body) = reply.into_parts();
+    let (_, mut text) = text_of(Reply::new(body)).await;
+    for (role, arn) in state.lock_boundaries().iter() {
+        let name = format!("<RoleName>{role}</RoleName>");
+        let boundary = format!(
+            "{name}<PermissionsBoundary><PermissionsBoundaryType>Policy</PermissionsBoundaryType><PermissionsBoundaryArn>{arn}</PermissionsBoundaryArn></PermissionsBoundary>"
+        );
+        text = text.replace(&name, &boundary);
     }
     Reply::from_parts(parts, http_body_util::Full::new(text.into()))
 }

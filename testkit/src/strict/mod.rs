@@ -85,6 +85,8 @@ pub(crate) struct State {
     route53: Mutex<route53::Store>,
     eks: Mutex<eks::Store>,
     launch: Mutex<launch::Store>,
+    /// Role -> permissions boundary: the emulator forgets it in GetAccountAuthorizationDetails.
+    boundaries: Mutex<HashMap<String, String>>,
     /// Access key id -> secret, for checking pre-signed tokens.
     keys: Mutex<HashMap<String, String>>,
     zone_listeners: Mutex<Vec<ZoneListener>>,
@@ -106,6 +108,10 @@ impl State {
 
     pub fn lock_launch(&self) -> MutexGuard<'_, launch::Store> {
         lock(&self.launch)
+    }
+
+    pub fn lock_boundaries(&self) -> MutexGuard<'_, HashMap<String, String>> {
+        lock(&self.boundaries)
     }
 
     pub fn learn_key(&self, id: &str, secret: &str) {
@@ -150,6 +156,7 @@ impl Strict {
             route53: Mutex::default(),
             eks: Mutex::default(),
             launch: Mutex::default(),
+            boundaries: Mutex::default(),
             keys: Mutex::default(),
             zone_listeners: Mutex::default(),
         });
