@@ -297,7 +297,7 @@ fn instance_group(
                 labels: labels.labels.clone(),
                 taints: taints.clone(),
                 launch_template: template,
-                max_pods: kubelet.max_pods,
+                max_pods: kubelet::max_pods(ig, &kubelet, &part.types),
                 max_unavailable: max_unavailable.clone(),
                 notes,
                 name,
