@@ -2,7 +2,7 @@
 
 use super::model::{API_VERSION, Aws, Blue, Dns, Green, Limits, Probes, Spec, Workloads};
 use super::validate::overlap;
-use crate::object::{ObjectId, annotation};
+use crate::object::{ObjectId, annotation, sha256_hex};
 use crate::snapshot::kops::{Api, effective};
 use crate::snapshot::model::{Kops, Snapshot};
 
@@ -164,7 +164,8 @@ fn version_for(snapshot: &Snapshot) -> String {
     }
 }
 
-/// Lower-case letters, digits and `-`, beginning with a letter, at most 34 characters: there is room for `-green`.
+/// Lower-case letters, digits and `-`, beginning with a letter, at most 34 characters: there is room for `-green`. A name that is
+/// cut ends with a hash of the whole, so that two long names with one beginning stay two.
 fn plain_name(cluster: &str) -> String {
     let mut name: String = cluster
         .to_lowercase()
@@ -174,7 +175,11 @@ fn plain_name(cluster: &str) -> String {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         name.insert(0, 'k');
     }
-    name.truncate(34);
+    if name.len() > 34 {
+        name.truncate(27);
+        let hash = &sha256_hex(cluster)[..6];
+        return format!("{}-{hash}", name.trim_end_matches('-'));
+    }
     name.trim_end_matches('-').to_string()
 }
 
@@ -269,6 +274,24 @@ mod tests {
                 "{access}"
             );
         }
+    }
+
+    #[test]
+    fn two_long_names_with_one_beginning_get_two_names_for_green() {
+        let long = "production-eu-west-1-platform-team";
+        assert_eq!(plain_name(long), long, "34 characters fit");
+        let (a, b) = (format!("{long}-a.shop.test"), format!("{long}-b.shop.test"));
+        let (one, two) = (plain_name(&a), plain_name(&b));
+        assert_ne!(one, two);
+        for name in [&one, &two] {
+            assert!(
+                name.starts_with("production-eu-west-1-platfo") && name.len() <= 34,
+                "{name}"
+            );
+        }
+        assert_eq!(one, plain_name(&a), "the same every time");
+        // A dash at the cut is not doubled.
+        assert!(!plain_name("abcdefghijklmnopqrstuvwxyz.abcdefghijklmn").contains("--"));
     }
 
     #[test]
