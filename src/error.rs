@@ -82,6 +82,11 @@ impl Error {
         self.remedy = what.into();
         self
     }
+    /// Takes the source excerpt out: the source may hold secrets.
+    pub fn without_excerpt(mut self) -> Self {
+        self.excerpt = None;
+        self
+    }
     /// Adds a source excerpt.
     pub fn excerpt(mut self, text: impl Into<String>) -> Self {
         self.excerpt = Some(text.into());

@@ -99,7 +99,8 @@ fn yaml_documents(text: &str, file: &str) -> Vec<Result<(Value, usize)>> {
         .filter(|r| !matches!(r, Ok(s) if s.value.is_null()))
         .map(|r| match r {
             Ok(s) => Ok((s.value, s.referenced.line() as usize)),
-            Err(e) => Err(explain(&e, text, file)),
+            // Other people's documents may hold secrets, so none of their text is shown: the place says where to look.
+            Err(e) => Err(explain(&e, text, file).without_excerpt()),
         })
         .collect()
 }

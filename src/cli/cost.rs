@@ -53,13 +53,13 @@ fn side(title: &str, side: &Side, printer: &Printer) {
         "  {:<58} {:>10}  an hour, about {} USD a month\n",
         "sum",
         dollars_an_hour(side.hourly),
-        dollars(side.hourly * MONTH)
+        dollars(side.hourly.saturating_mul(MONTH))
     ));
 }
 
 /// Four decimals: a disk costs less than a cent an hour.
 fn dollars_an_hour(micros: u64) -> String {
-    let rounded = (micros + 50) / 100;
+    let rounded = micros.saturating_add(50) / 100;
     format!("{}.{:04}", rounded / 10_000, rounded % 10_000)
 }
 

@@ -61,6 +61,13 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
         printer.text("next: remove the blockers above, then plan again");
         return Ok(exit::BLOCKED);
     }
+    if plan.basis.blue.is_none() || plan.basis.account.is_none() {
+        printer.text("this plan is for reading only: blue or the account was not read live, so nothing pins it, and it cannot be rehearsed or carried out");
+        printer.text(format!(
+            "next: crossfade review{arg}, or crossfade discover with blue's kubeconfig and AWS credentials, then plan again"
+        ));
+        return Ok(exit::CHANGES);
+    }
     if done || plan.steps.is_empty() {
         printer.text("nothing to do: this plan is carried out");
         return Ok(exit::DONE);

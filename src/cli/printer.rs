@@ -33,7 +33,7 @@ impl Printer {
     /// One line (or several) on stdout.
     pub fn line(&self, text: impl AsRef<str>) {
         // Nobody reads any more: `crossfade ... | head` is a good command.
-        let _ = writeln!(std::io::stdout(), "{}", text.as_ref());
+        let _ = writeln!(std::io::stdout(), "{}", tame(text.as_ref()));
     }
     /// One line on stdout when people read it.
     pub fn text(&self, text: impl AsRef<str>) {
@@ -43,7 +43,7 @@ impl Printer {
     }
     /// A remark on stderr.
     pub fn note(&self, text: impl AsRef<str>) {
-        let _ = writeln!(std::io::stderr(), "{}", text.as_ref());
+        let _ = writeln!(std::io::stderr(), "{}", tame(text.as_ref()));
     }
     /// A JSON document on stdout: pretty on a terminal, one line otherwise.
     pub fn document(&self, value: &Value) {
@@ -94,6 +94,37 @@ impl Printer {
     }
 }
 
+/// Names and messages of other people's objects reach the terminal only as text: control characters and those that turn the direction of
+/// writing are shown as escapes. Our own colours pass.
+fn tame(text: &str) -> std::borrow::Cow<'_, str> {
+    const OURS: [&str; 6] = [
+        "\x1b[0m", "\x1b[1m", "\x1b[2m", "\x1b[31m", "\x1b[32m", "\x1b[33m",
+    ];
+    let wild = |c: char| {
+        c.is_control() && c != '\n' && c != '\t'
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(wild) {
+        return text.into();
+    }
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if let Some(ours) = OURS.iter().find(|o| rest.starts_with(**o)) {
+            out.push_str(ours);
+            rest = &rest[ours.len()..];
+            continue;
+        }
+        if wild(c) {
+            out.extend(c.escape_unicode());
+        } else {
+            out.push(c);
+        }
+        rest = &rest[c.len_utf8()..];
+    }
+    out.into()
+}
+
 /// Seconds for people: `45 s`, `3 min 20 s`, `1 h 5 min`, `2 d 3 h`.
 pub fn seconds(s: f64) -> String {
     let s = s.max(0.0);
@@ -130,6 +161,16 @@ pub fn range(r: [u32; 2]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_cannot_clear_the_screen_or_turn_the_line_round() {
+        assert_eq!(tame("node\u{202e}s\x1b[2Jx"), "node\\u{202e}s\\u{1b}[2Jx");
+        assert_eq!(
+            tame("\x1b[31mblocker\x1b[0m plain"),
+            "\x1b[31mblocker\x1b[0m plain"
+        );
+        assert_eq!(tame("two\nlines"), "two\nlines");
+    }
 
     #[test]
     fn durations_read_as_people_say_them() {

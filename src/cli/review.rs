@@ -43,7 +43,11 @@ pub fn run(args: &ReviewArgs, global: &Global, printer: &Printer) -> Result<u8> 
             "approved: every phase of plan {}",
             short(&plan.digest)
         ));
-        printer.line(format!("next: crossfade migrate{}", folder.arg()));
+        if plan.basis.blue.is_none() || plan.basis.account.is_none() {
+            printer.line("next: crossfade discover with blue's kubeconfig and AWS credentials: this plan was made without them and cannot be carried out");
+        } else {
+            printer.line(format!("next: crossfade migrate{}", folder.arg()));
+        }
     } else {
         printer.line(format!("not approved: {}", open.join(", ")));
         printer.line(format!(

@@ -419,10 +419,10 @@ impl<'a> Blue<'a> {
         for o in &snapshot.blue.objects {
             let name = text(o, "/metadata/name").unwrap_or("");
             match text(o, "/kind") {
-                Some("Deployment" | "DaemonSet" | "StatefulSet") => {
-                    if text(o, "/metadata/namespace") == Some("kube-system") || labelled(o) {
-                        b.workloads.insert(name);
-                    }
+                Some("Deployment" | "DaemonSet" | "StatefulSet")
+                    if text(o, "/metadata/namespace") == Some("kube-system") || labelled(o) =>
+                {
+                    b.workloads.insert(name);
                 }
                 Some("StorageClass") => b.drivers.extend(text(o, "/provisioner")),
                 Some("PersistentVolume") => {

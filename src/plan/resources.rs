@@ -264,7 +264,7 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
     // Rules of other people's groups that let blue's nodes in, once more for green's (eks.md 2.3): added beside them, never edited.
     for trust in super::trust::trust_of_blue(snapshot, spec, target) {
         if let super::trust::NodeTrust::Mirrored { rule, .. } = trust {
-            add(rule, std::slice::from_ref(&cluster));
+            add(*rule, std::slice::from_ref(&cluster));
         }
     }
     out

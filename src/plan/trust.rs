@@ -17,7 +17,7 @@ pub(crate) enum NodeTrust {
         /// Group that holds the rule.
         group: String,
         /// The rule for green.
-        rule: Resource,
+        rule: Box<Resource>,
     },
     /// One address of a node: nobody knows which of green's it should be.
     SingleAddress {
@@ -75,14 +75,14 @@ pub(crate) fn trust_of_blue(snapshot: &Snapshot, spec: &Spec, target: &Target) -
     let within = |a: &(u32, u32), b: &(u32, u32)| b.0 <= a.0 && a.1 <= b.1;
     let mirror = |group: &str, r: &IngressRule| NodeTrust::Mirrored {
         group: group.into(),
-        rule: Resource::SecurityGroupRule {
+        rule: Box::new(Resource::SecurityGroupRule {
             group: group.into(),
             protocol: r.protocol.clone(),
             from_port: r.from_port,
             to_port: r.to_port,
             source_group: "${cluster.security_group}".into(),
             description: format!("crossfade {}: as nodes.{blue}", spec.name),
-        },
+        }),
     };
     let mut out = vec![];
     for g in &aws.security_groups {

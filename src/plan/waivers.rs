@@ -145,7 +145,11 @@ mod tests {
     #[test]
     fn the_day_after_its_end_the_finding_stands_again_and_says_why() {
         let w = json!({"check": "NET-06", "reason": "until the move", "expires": "2026-12-31"});
-        let all = after(&[w.clone()], Some("2027-01-01"), &[("NET-06", "x")]);
+        let all = after(
+            std::slice::from_ref(&w),
+            Some("2027-01-01"),
+            &[("NET-06", "x")],
+        );
         assert!(all[0].blocks());
         assert!(
             all[0]

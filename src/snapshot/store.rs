@@ -12,7 +12,7 @@
 
 use super::model::{Cluster, FORMAT, Kops, NotChecked, Snapshot, ZoneRecords};
 use crate::error::{Error, Kind, Result};
-use crate::object::{ObjectId, canonical};
+use crate::object::{ObjectId, canonical, sha256_hex};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -128,11 +128,12 @@ fn render(snapshot: &Snapshot) -> Result<BTreeMap<String, String>> {
     if let Some(terraform) = &snapshot.terraform {
         files.insert("terraform.json".into(), pretty(terraform)?);
     }
-    let names: Vec<_> = files.keys().cloned().collect();
-    files.insert(
-        MANIFEST.into(),
-        pretty(&json!({"format": FORMAT, "what": WHAT, "taken": snapshot.taken, "files": names}))?,
-    );
+    // A sum for each file: half a copy, or an edit, is no snapshot of anything.
+    let sums: BTreeMap<&String, String> = files.iter().map(|(n, t)| (n, sha256_hex(t))).collect();
+    let manifest = pretty(
+        &json!({"format": FORMAT, "what": WHAT, "taken": snapshot.taken, "files": files.keys().collect::<Vec<_>>(), "sha256": sums}),
+    )?;
+    files.insert(MANIFEST.into(), manifest);
     Ok(files)
 }
 
@@ -253,6 +254,16 @@ pub fn read(dir: &Path) -> Result<Snapshot> {
                     .at(dir.display().to_string())
                     .remedy("copy the whole folder, or run `crossfade discover` again"),
             );
+        }
+    }
+    for (name, sum) in manifest["sha256"].as_object().into_iter().flatten() {
+        if names.contains(name) && sum.as_str() != Some(&sha256_hex(r.text(name)?)) {
+            return Err(Error::new(
+                Kind::BadInput,
+                format!("the snapshot is damaged or was edited: {name} is not what discover wrote"),
+            )
+            .at(dir.join(name).display().to_string())
+            .remedy("copy the whole folder again, or run `crossfade discover` again"));
         }
     }
     let has = |name: &str| names.iter().any(|n| n == name);
@@ -463,6 +474,18 @@ mod tests {
         fresh();
         std::fs::write(dir.join("blue/objects/configmap.jsonl"), "{}\n{\"kind\":")
             .expect("written");
+        assert!(refused("torn").at.contains("configmap.jsonl"));
+        fresh();
+        std::fs::write(dir.join("blue/objects/configmap.jsonl"), "").expect("emptied");
+        let e = refused("a copy that broke off would plan a company without its ConfigMaps");
+        assert!(e.message.contains("is not what discover wrote"), "{e:?}");
+        // A snapshot of before there were sums: the line that cannot be read is named.
+        let mut old: Value =
+            serde_json::from_str(&std::fs::read_to_string(dir.join(MANIFEST)).expect("there"))
+                .expect("JSON");
+        old.as_object_mut().map(|o| o.remove("sha256"));
+        std::fs::write(dir.join(MANIFEST), old.to_string()).expect("written");
+        std::fs::write(dir.join("blue/objects/configmap.jsonl"), "{}\n{\"kind\":").expect("torn");
         assert!(refused("torn").at.contains("configmap.jsonl:1"));
         std::fs::remove_dir_all(&dir).expect("removed");
         std::fs::create_dir_all(dir.join("photos")).expect("made");

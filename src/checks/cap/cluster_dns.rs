@@ -27,7 +27,7 @@ fn run(i: &Input, r: &mut Report) {
         .load
         .groups
         .iter()
-        .map(|g| g.cpu.div_ceil(1000) * u64::from(g.desired))
+        .map(|g| g.cpu.div_ceil(1000).saturating_mul(g.desired.into()))
         .sum();
     let by_rule = nodes.div_ceil(NODES_EACH).max(cores.div_ceil(CORES_EACH));
     let blue = ["coredns", "kube-dns"]

@@ -76,11 +76,11 @@ fn run(i: &Input, r: &mut Report) {
 
 fn sentence(i: &Input, left: &[Left], nodes: u32, when: &str) -> String {
     let pods: u32 = left.iter().map(|l| l.left).sum();
-    let (mut cpu, mut memory) = (0, 0);
+    let (mut cpu, mut memory) = (0u64, 0u64);
     for l in left {
         let w = &i.load.workloads[l.workload];
-        cpu += w.cpu * u64::from(l.left);
-        memory += w.memory * u64::from(l.left);
+        cpu = cpu.saturating_add(w.cpu.saturating_mul(l.left.into()));
+        memory = memory.saturating_add(w.memory.saturating_mul(l.left.into()));
     }
     let names: Vec<&str> = left
         .iter()

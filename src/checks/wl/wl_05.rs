@@ -56,7 +56,7 @@ fn run(i: &Input, r: &mut Report) {
             }
         }
         drift.retain(|p| {
-            !GONE.contains(&p.as_str()) && !(p == "spec.replicas" && scaled.contains(&o.name))
+            !(GONE.contains(&p.as_str()) || p == "spec.replicas" && scaled.contains(&o.name))
         });
         if !drift.is_empty() {
             r.found(

@@ -168,7 +168,7 @@ fn either<'p>(
 }
 
 /// Findings about these objects, and fields of them.
-fn of_objects<'p>(plan: &'p Plan, objects: impl Iterator<Item = String>) -> Vec<&'p Finding> {
+fn of_objects(plan: &Plan, objects: impl Iterator<Item = String>) -> Vec<&Finding> {
     let objects: Vec<String> = objects.collect();
     plan.findings
         .iter()

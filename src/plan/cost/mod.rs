@@ -98,7 +98,10 @@ pub(super) fn cost(spec: &Spec, snapshot: &Snapshot, target: &Target) -> Cost {
         prices_of: prices.date().into(),
         prices_region: prices.region().into(),
         source: prices.source().into(),
-        both_extra: green.hourly * WEEK * u64::from(both_weeks),
+        both_extra: green
+            .hourly
+            .saturating_mul(WEEK)
+            .saturating_mul(both_weeks.into()),
         blue,
         green,
         both_weeks,
@@ -108,7 +111,7 @@ pub(super) fn cost(spec: &Spec, snapshot: &Snapshot, target: &Target) -> Cost {
 
 /// Dollars and cents for people: `1.23`, with thousands separated: `1,234.50`.
 pub fn dollars(micros: u64) -> String {
-    let cents = (micros + 5_000) / 10_000;
+    let cents = micros.saturating_add(5_000) / 10_000;
     let whole = (cents / 100).to_string();
     let mut grouped = String::new();
     for (i, c) in whole.chars().enumerate() {

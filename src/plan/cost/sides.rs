@@ -26,7 +26,7 @@ struct Sum<'p, 'a> {
 impl Sum<'_, '_> {
     fn add(&mut self, what: String, key: String, hourly: Option<f64>) {
         let hourly = hourly.map(micros);
-        self.side.hourly += hourly.unwrap_or(0);
+        self.side.hourly = self.side.hourly.saturating_add(hourly.unwrap_or(0));
         self.side.lines.push(Line { what, key, hourly });
     }
     fn machines(&mut self, n: u32, kind: &str, spot: bool, of: &str) {

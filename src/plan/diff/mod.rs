@@ -76,7 +76,43 @@ pub fn diff<'r>(
             why,
         });
     }
+    if let (Some(file), None) = (&spec.green.terraform_state, &snapshot.terraform) {
+        let mut say = Say {
+            id: "green.terraformState",
+            findings: &mut findings,
+        };
+        say.say(
+            "ADOPT-08",
+            Severity::Blocker,
+            format!(
+                "{file} is not in the snapshot: what Terraform keeps would be made a second time"
+            ),
+            "Run crossfade discover again: it reads the state, plan does not.".into(),
+        );
+    }
     for line in &spec.green.adopt {
+        let made: Vec<&str> = ids
+            .iter()
+            .zip(&out)
+            .filter(|((a, b), _)| consents(std::slice::from_ref(line), &[a, b]))
+            .filter(|(_, r)| r.state == ResourceState::Create)
+            .map(|((a, _), _)| a.as_str())
+            .collect();
+        if snapshot.aws.is_some()
+            && let [one] = made.as_slice()
+            && one == line
+        {
+            let mut say = Say {
+                id: line,
+                findings: &mut findings,
+            };
+            say.say(
+                "ADOPT-09",
+                Severity::Warning,
+                "green.adopt names it, but the account has no such thing: it would be made".into(),
+                "Correct the id or the name of green, or remove the line.".into(),
+            );
+        }
         let named = ids
             .iter()
             .any(|(a, b)| consents(std::slice::from_ref(line), &[a, b]));

@@ -238,15 +238,12 @@ fn document(snapshot: &Snapshot, doc: Doc, name: &str, value: &Value, out: &mut 
                 if row.secret {
                     field.value = HIDDEN.into();
                 }
-                match set_aside(aside, &field) {
-                    Some((fate, sentence)) => {
-                        field.fate = fate;
-                        field.sentence = sentence.into();
-                        if aside != Aside::Karpenter {
-                            field.rule = "KOPS-ig-role".into();
-                        }
+                if let Some((fate, sentence)) = set_aside(aside, &field) {
+                    field.fate = fate;
+                    field.sentence = sentence.into();
+                    if aside != Aside::Karpenter {
+                        field.rule = "KOPS-ig-role".into();
                     }
-                    None => {}
                 }
                 if let Some((severity, remedy)) = outcome.notice
                     && matches!(aside, Aside::No | Aside::Karpenter)

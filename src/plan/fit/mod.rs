@@ -231,17 +231,20 @@ fn demand(
                 share
             };
             for s in subnets {
-                *need.entry(s.clone()).or_default() += each * addresses;
+                let n = need.entry(s.clone()).or_default();
+                *n = n.saturating_add(each.saturating_mul(addresses));
                 let l = largest.entry(s.clone()).or_default();
                 *l = (*l).max(addresses);
             }
         }
     }
     for (s, addresses) in largest {
-        *need.entry(s).or_default() += SURGE * addresses;
+        let n = need.entry(s).or_default();
+        *n = n.saturating_add(SURGE.saturating_mul(addresses));
     }
     for s in &target.cluster.subnets {
-        *need.entry(s.clone()).or_default() += CONTROL_PLANE;
+        let n = need.entry(s.clone()).or_default();
+        *n = n.saturating_add(CONTROL_PLANE);
     }
     need
 }

@@ -60,10 +60,12 @@ struct Node {
 pub fn pack(load: &Load, size: Size) -> Packing {
     let mut nodes: Vec<Node> = vec![];
     for (i, g) in load.groups.iter().enumerate() {
+        // A cluster has 5,000 nodes at most (Kubernetes's own limit): a larger number is a mistake that others name.
         let n = match size {
             Size::Desired => g.desired,
             Size::Max => g.max,
-        };
+        }
+        .min(5_000);
         // What is left of an empty node in each zone when its daemons run.
         let mut empty = vec![(g.cpu, g.memory, g.max_pods); g.zones.len().max(1)];
         for w in load.workloads.iter().filter(|w| w.daemon) {
@@ -100,7 +102,12 @@ pub fn pack(load: &Load, size: Size) -> Packing {
                 .collect();
             let places = may.iter().map(Vec::len).sum();
             // A core weighs as much as 4 GiB.
-            (places, i, w.memory + w.cpu * 4096 / 1000, may)
+            (
+                places,
+                i,
+                w.memory.saturating_add((w.cpu / 1000).saturating_mul(4096)),
+                may,
+            )
         })
         .filter(|o| o.0 > 0)
         .collect();

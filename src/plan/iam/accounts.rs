@@ -85,6 +85,23 @@ pub(super) fn roles(
     }
     let declared = declared(snapshot, &spec.blue.cluster, iam);
     for (account, wish) in &spec.green.roles {
+        // A mistyped account would hand a role to whoever makes an account of that name.
+        let (ns, name) = account.split_once('/').unwrap_or(("", account));
+        if !snapshot.blue.objects.is_empty()
+            && snapshot
+                .blue
+                .find("ServiceAccount", Some(ns), name)
+                .is_none()
+            && snapshot.blue.of_kind("ServiceAccount").next().is_some()
+        {
+            iam.problems.push(Problem::new(
+                "IAM-01",
+                Severity::Blocker,
+                format!("green.roles.{account}"),
+                "blue has no such service account: whoever makes one of this name on green would get the role".to_string(),
+                "Correct NAMESPACE/ACCOUNT, or remove the entry from migration.yaml.",
+            ));
+        }
         if let Some(role) = &wish.role {
             if let Some(arn) = cx.role_arn(role, snapshot) {
                 ways.insert(
@@ -105,7 +122,7 @@ pub(super) fn roles(
             }
         } else {
             ways.remove(account);
-            if let Some(role) = maker.from_node(account, wish, iam) {
+            if let Some(role) = maker.of_node_rights(account, wish, iam) {
                 maker.give(account, &role, cx);
                 iam.roles.push(role);
             }
@@ -116,7 +133,7 @@ pub(super) fn roles(
         if ways.contains_key(&d.account) || spec.green.roles.contains_key(&d.account) {
             continue;
         }
-        let role = maker.from_kops(d, iam);
+        let role = maker.of_kops_role(d, iam);
         if let Some((namespace, name)) = d.account.split_once('/')
             && namespace.contains('*')
         {
@@ -402,7 +419,7 @@ impl Maker<'_> {
     }
 
     /// For an account of the kops spec: as the live role is, else as the spec says.
-    fn from_kops(&self, d: &Declared, iam: &mut Iam) -> TargetRole {
+    fn of_kops_role(&self, d: &Declared, iam: &mut Iam) -> TargetRole {
         let live = self
             .snapshot
             .aws
@@ -450,7 +467,7 @@ impl Maker<'_> {
     }
 
     /// A part of what blue's workers may do, as declared under `green.roles`.
-    fn from_node(&self, account: &str, wish: &RoleWish, iam: &mut Iam) -> Option<TargetRole> {
+    fn of_node_rights(&self, account: &str, wish: &RoleWish, iam: &mut Iam) -> Option<TargetRole> {
         let workers: Vec<_> = iam
             .node_roles
             .iter()

@@ -12,11 +12,14 @@ use std::collections::{BTreeMap, BTreeSet};
 /// One thing and the VPC that it is in, when the output says it.
 type In<T> = (T, Option<String>);
 
+/// A NAT gateway with the ids of its address allocations, whose addresses may stand in another listing.
+type Allocated = (NatGateway, Vec<String>);
+
 #[derive(Default)]
 pub(super) struct Account {
     policies: Option<BTreeMap<String, Value>>,
     profiles: Option<BTreeMap<String, String>>,
-    nat: Option<Vec<In<(NatGateway, Vec<String>)>>>,
+    nat: Option<Vec<In<Allocated>>>,
     addresses: BTreeMap<String, String>,
     routes: Option<Vec<In<RouteTable>>>,
     volumes: Option<Vec<Volume>>,

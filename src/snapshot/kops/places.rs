@@ -33,11 +33,16 @@ impl Marks {
                 marks[field] = before[field].clone();
             }
             // Two values are not moved but made out of others.
-            if let Some(first) = leaves(&before["spec"]["cloudProvider"]).first() {
+            if let Some(first) = leaves(&before["spec"]["cloudProvider"]).first()
+                && marks["spec"].is_object()
+            {
                 marks["spec"]["cloudProvider"] = first.1.clone();
             }
             if before.pointer("/spec/externalDNS/provider").is_some()
                 && original["spec"]["externalDNS"]["provider"] == "none"
+                && marks
+                    .pointer("/spec/externalDns")
+                    .is_some_and(Value::is_object)
             {
                 marks["spec"]["externalDns"]["disable"] =
                     before["spec"]["externalDNS"]["provider"].clone();
