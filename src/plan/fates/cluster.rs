@@ -141,7 +141,7 @@ pub(super) const ROWS: &[Row] = &[
     decision("spec.egressProxy.{httpProxy.host,httpProxy.port,excludes}", "KOPS-field-egressProxy", "nodes and system pods leave by an HTTP proxy").says(Warning, "Set it on green's nodes and add-ons, with EKS's endpoint and the service range in no_proxy."),
 
     // Who may do what.
-    decision("spec.authorization.alwaysAllow", "KOPS-authz-alwaysallow", "alwaysAllow: on EKS every account that worked without RBAC will be refused").says(Blocker, "Give workloads and people RBAC roles on blue first."),
+    decision("spec.authorization.alwaysAllow", "KOPS-authz-alwaysallow", "alwaysAllow: on EKS every account that worked without RBAC will be refused (IAM-authz names them)"),
     mapped("spec.authorization.rbac", "KOPS-authz-rbac", "EKS authorises by Node and RBAC too"),
     gone("spec.authentication.kopeio", "KOPS-authn-kopeio", "kopeio's OIDC webhook does not exist on EKS").says(Warning, "Give its users access entries or an OIDC provider of EKS."),
     replaced("spec.authentication.aws", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green").says(Warning, "Map them under green.access."),
