@@ -298,6 +298,23 @@ fn a_choice_that_is_made_by_an_empty_map_is_seen_and_one_by_null_is_not() {
     assert!(r.findings.is_empty(), "{:?}", r.findings);
 }
 
+/// EKS-components names the chart or the add-on, and what must be done: a second finding would only repeat it.
+#[test]
+fn an_add_on_of_kops_is_not_said_twice() {
+    let on = json!({"enabled": true});
+    let r = read(&with(
+        json!({"clusterAutoscaler": on, "certManager": on, "awsLoadBalancerController": on, "karpenter": on,
+            "nodeProblemDetector": on, "kubeDNS": {"nodeLocalDNS": on}}),
+        json!({}),
+    ));
+    assert!(r.findings.is_empty(), "{:?}", r.findings);
+    assert!(
+        fate(&r, "spec.certManager.enabled")
+            .sentence
+            .contains("becomes the cert-manager add-on")
+    );
+}
+
 #[test]
 fn one_family_gives_one_finding_that_names_its_fields() {
     let r = read(&with(
@@ -311,7 +328,7 @@ fn one_family_gives_one_finding_that_names_its_fields() {
     assert_eq!(f.object, "kops/spec.kubeDNS");
     assert_eq!(
         f.message,
-        "DNS settings of blue (stub zones, upstreams, a Corefile) (kubeDNS.stubDomains[\"corp.internal\"], kubeDNS.upstreamNameservers[0])"
+        "stub zones, upstreams and the Corefile of blue come along in the corefile of green's coredns add-on (kubeDNS.stubDomains[\"corp.internal\"], kubeDNS.upstreamNameservers[0])"
     );
     // The node groups speak of hooks; what a hook runs is repeated by nobody.
     assert_eq!(r.findings.len(), 1, "{:?}", r.findings);
