@@ -210,5 +210,6 @@ pub(super) const ROWS: &[Row] = &[
     gone("spec.kubeDNS.{cacheMaxSize,cacheMaxConcurrent,image,coreDNSImage,cpaImage,replicas,memoryRequest,cpuRequest,memoryLimit}", "KOPS-dns-sizes", "the coredns add-on has its own image and sizes"),
     replaced("spec.kubeDNS.{tolerations[].**,affinity.**,podAnnotations.*}", "KOPS-dns-sizes", "placement of blue's DNS pods: give it to the coredns add-on if it is needed"),
     decision("spec.kubeDNS.nodeLocalDNS.enabled", "KOPS-node-local-dns", "a DNS cache on every node: EKS has no add-on for it (EKS-components says how to have it)").when(off),
-    decision("spec.kubeDNS.nodeLocalDNS.{localIP,forwardToKubeDNS,image,memoryRequest,cpuRequest,externalCoreFile,additionalConfig,podAnnotations.*}", "KOPS-node-local-dns", "settings of blue's DNS cache on every node: they go with it"),
+    mapped("spec.kubeDNS.nodeLocalDNS.{externalCoreFile,additionalConfig}", "KOPS-node-local-dns", "zones of blue's DNS cache come along in the corefile of green's coredns add-on (EKS-components names them)"),
+    decision("spec.kubeDNS.nodeLocalDNS.{localIP,forwardToKubeDNS,image,memoryRequest,cpuRequest,podAnnotations.*}", "KOPS-node-local-dns", "settings of blue's DNS cache on every node: they go with it"),
 ];
