@@ -224,16 +224,17 @@ fn ver_05_settings_that_eks_does_not_offer_are_listed_one_by_one() {
     c["spec"]["authorization"] = json!({"alwaysAllow": {}});
     c["spec"]["frobnicate"] = json!(1);
     s.kops.cluster = Some(c);
+    s.blue.objects.clear();
     let p = plan(&spec(), &s);
+    let said = p
+        .findings
+        .iter()
+        .filter(|f| f.message.contains("allows every") || f.id.contains("alwaysallow"));
+    assert_eq!(said.count(), 1, "one voice for one decision");
     says(&p, "VER-05", Severity::Info, "EphemeralContainers");
     says(&p, "VER-05", Severity::Blocker, "batch/v2alpha1");
     says(&p, "VER-05", Severity::Warning, "AlwaysPullImages");
-    says(
-        &p,
-        "KOPS-authz-alwaysallow",
-        Severity::Blocker,
-        "without RBAC",
-    );
+    says(&p, "IAM-authz", Severity::Blocker, "allows every request");
     says(
         &p,
         "KOPS-unknown-field",

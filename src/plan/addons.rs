@@ -205,7 +205,7 @@ const ROWS: &[Row] = &[
         fields: &["/kubeDNS/nodeLocalDNS"],
         objects: &["node-local-dns"],
         becomes: Becomes::Chart("node-local-dns"),
-        note: "without it pods ask CoreDNS: nothing breaks, the load on CoreDNS grows. When you install it, the nodes' clusterDNS must name its address",
+        note: "without it pods ask CoreDNS, whose load grows; zones of its own that blue added go into the corefile of the coredns add-on. When you install it, the nodes' clusterDNS must name its address",
     },
     Row {
         name: "node termination handler",
@@ -683,7 +683,9 @@ fn corefile(blue: &Blue, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Op
         .or(dns.and_then(|d| d.get("domain")))
         .and_then(Value::as_str)
         .map_or("cluster.local", |d| d.trim_end_matches('.'));
+    let cached = cached_zones(dns, problems);
     if let Some(own) = dns.and_then(|d| d["externalCoreFile"].as_str()) {
+        probes_and_files(own, problems);
         if !own.contains(&format!("kubernetes {domain}")) {
             problems.push(problem(
                 Severity::Warning,
@@ -700,7 +702,15 @@ fn corefile(blue: &Blue, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Op
                 "Replace them by names or by addresses that green reaches.",
             ));
         }
-        return Some(json!({"corefile": own}));
+        let there = blocks(own);
+        let mut whole = own.to_string();
+        for (zone, body) in cached.iter().filter(|(z, _)| !there.contains_key(*z)) {
+            if !whole.ends_with('\n') {
+                whole.push('\n');
+            }
+            whole.push_str(&format!("{zone} {{\n{body}}}\n"));
+        }
+        return Some(json!({"corefile": whole}));
     }
     let forwarders: Vec<&str> = dns
         .and_then(|d| d["upstreamNameservers"].as_array())
@@ -744,6 +754,9 @@ fn corefile(blue: &Blue, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Op
             zones.entry(zone).or_insert(body);
         }
     }
+    for (zone, body) in cached {
+        zones.entry(zone).or_insert(body);
+    }
     if forwarders.is_empty() && zones.is_empty() {
         return None;
     }
@@ -759,6 +772,132 @@ fn corefile(blue: &Blue, snapshot: &Snapshot, problems: &mut Vec<Problem>) -> Op
         text.push_str(&format!("{zone} {{\n{body}}}\n"));
     }
     Some(json!({"corefile": text}))
+}
+
+/// Zones of blue's DNS cache on every node: without it, only CoreDNS can answer for them (kops docs, nodeLocalDNS).
+fn cached_zones(dns: Option<&Value>, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+    // What the cache has by itself, CoreDNS has too.
+    const OWN: &[&str] = &[".", "cluster.local", "in-addr.arpa", "ip6.arpa"];
+    let Some(cache) = dns
+        .map(|d| &d["nodeLocalDNS"])
+        .filter(|c| c["enabled"] == true)
+    else {
+        return BTreeMap::new();
+    };
+    let mut out = BTreeMap::new();
+    let (mut named, mut left) = (vec![], vec![]);
+    for field in ["additionalConfig", "externalCoreFile"] {
+        for (zone, body) in cache[field].as_str().map(blocks).unwrap_or_default() {
+            let bare = |z: &str| {
+                z.rsplit_once(':')
+                    .map_or(z, |(name, _)| name)
+                    .trim_end_matches('.')
+                    .to_string()
+            };
+            if zone
+                .split_whitespace()
+                .all(|z| bare(z).is_empty() || OWN.contains(&bare(z).as_str()))
+            {
+                continue;
+            }
+            // Placeholders that only the cache's own pod fills in.
+            if body.contains("__PILLAR__") {
+                left.push(zone);
+                continue;
+            }
+            let first = |l: &&str, word: &str| l.split_whitespace().next() == Some(word);
+            let to: Vec<&str> = body
+                .lines()
+                .filter(|l| first(l, "forward"))
+                .flat_map(|l| l.split_whitespace().skip(2).filter(|w| *w != "{"))
+                .collect();
+            named.push(if to.is_empty() {
+                zone.clone()
+            } else {
+                format!("{zone} (to {})", to.join(" "))
+            });
+            // The cache listens on an address that CoreDNS does not have.
+            let kept: String = body
+                .lines()
+                .filter(|l| !first(l, "bind"))
+                .map(|l| format!("{l}\n"))
+                .collect();
+            out.entry(zone).or_insert(kept);
+        }
+    }
+    if !named.is_empty() {
+        problems.push(problem(
+            Severity::Warning,
+            "addon/coredns",
+            format!(
+                "zones of blue's DNS cache on every node (kubeDNS.nodeLocalDNS) are in the corefile of green's coredns add-on: {}",
+                named.join(", ")
+            ),
+            "Check that these servers answer addresses of green's pods, and give a DNS cache of green the same zones.",
+        ));
+    }
+    if !left.is_empty() {
+        problems.push(problem(
+            Severity::Warning,
+            "addon/coredns",
+            format!(
+                "zones of blue's DNS cache on every node are written with placeholders of the cache and are left out: {}",
+                left.join(", ")
+            ),
+            "Write them as stub zones (kubeDNS.stubDomains) on blue, or give them to a DNS cache of green.",
+        ));
+    }
+    out
+}
+
+/// What keeps a Corefile of blue from working in the pods of the add-on: they are probed by `health` and `ready`, and mount nothing of blue's.
+fn probes_and_files(own: &str, problems: &mut Vec<Problem>) {
+    let words: Vec<Vec<&str>> = own
+        .lines()
+        .map(|l| {
+            l.split('#')
+                .next()
+                .unwrap_or("")
+                .split_whitespace()
+                .collect()
+        })
+        .collect();
+    let has = |w: &str| words.iter().any(|l| l.first() == Some(&w));
+    let missing: Vec<&str> = ["health", "ready"]
+        .into_iter()
+        .filter(|w| !has(w))
+        .collect();
+    if !missing.is_empty() {
+        problems.push(problem(
+            Severity::Warning,
+            "addon/coredns",
+            format!(
+                "blue's externalCoreFile has no `{}`, by which the pods of EKS's coredns add-on are probed: they would be restarted or never be ready",
+                missing.join("` and no `")
+            ),
+            "Add it to the `.:53` block on blue.",
+        ));
+    }
+    let files: BTreeSet<String> = words
+        .iter()
+        .filter(|l| match l.as_slice() {
+            ["import", ..] => true,
+            ["file" | "hosts", second, ..] => *second != "{",
+            _ => false,
+        })
+        .map(|l| l.iter().take(2).copied().collect::<Vec<_>>().join(" "))
+        .collect();
+    if !files.is_empty() {
+        problems.push(problem(
+            Severity::Warning,
+            "addon/coredns",
+            format!(
+                "blue's externalCoreFile reads files that the pods of EKS's coredns add-on do not have: {}",
+                files.into_iter().collect::<Vec<_>>().join(", ")
+            ),
+            "Write their content into the Corefile (`hosts { ... }`), or serve the zone elsewhere and forward to it.",
+        ));
+    }
 }
 
 /// Server blocks of a Corefile: name to the lines between its braces.

@@ -269,6 +269,86 @@ fn stub_domains_forwarders_and_zones_of_the_live_corefile_are_in_greens_corefile
     );
 }
 
+/// The cache of blue forwards a zone by itself: on green nobody would, and the zone would be asked of the world.
+#[test]
+fn zones_of_the_dns_cache_on_every_node_go_to_coredns_without_their_bind() {
+    let file = "nodelocaldns-irsa26-kops1.31.yaml";
+    let a = of(file);
+    let text = setting(&a, "coredns").expect("settings")["corefile"]
+        .as_str()
+        .expect("a text")
+        .to_string();
+    let zone = text
+        .split_once("googleapis.com:53 {\n")
+        .expect("the zone")
+        .1;
+    assert_eq!(
+        zone.split_whitespace().collect::<Vec<_>>(),
+        ["forward", ".", "10.238.1.130", "}"]
+    );
+    assert!(
+        text.contains("    kubernetes cluster.local ") && !text.contains("bind"),
+        "{text}"
+    );
+    let said: Vec<&Problem> = a
+        .problems
+        .iter()
+        .filter(|p| p.message.contains("googleapis.com:53 (to 10.238.1.130)"))
+        .collect();
+    assert_eq!(said.len(), 1, "{:?}", a.problems);
+    assert_eq!(said[0].severity, Severity::Warning);
+    // Beside a Corefile of their own it is appended; placeholders of the cache are no zone for CoreDNS.
+    let a = addons(
+        &spec("x"),
+        &small(
+            json!({"kubeDNS": {"externalCoreFile": ".:53 {\n  health\n  ready\n  kubernetes cluster.local\n}",
+            "nodeLocalDNS": {"enabled": true, "externalCoreFile": "cluster.local:53 {\n  cache\n}\na.test:53 {\n  forward . __PILLAR__UPSTREAM__SERVERS__\n}\n",
+                "additionalConfig": "b.test:53 {\n  bind 169.254.20.10\n  forward . 10.0.0.9\n}\n"}}}),
+        ),
+    );
+    assert_eq!(
+        setting(&a, "coredns").expect("settings")["corefile"],
+        ".:53 {\n  health\n  ready\n  kubernetes cluster.local\n}\nb.test:53 {\n  forward . 10.0.0.9\n}\n"
+    );
+    assert!(
+        a.problems
+            .iter()
+            .any(|p| p.message.contains("left out: a.test:53")),
+        "{:?}",
+        a.problems
+    );
+}
+
+#[test]
+fn a_corefile_that_the_pods_of_the_add_on_cannot_run_is_said() {
+    let said = |own: &str| -> Vec<String> {
+        addons(
+            &spec("x"),
+            &small(json!({"kubeDNS": {"externalCoreFile": own}})),
+        )
+        .problems
+        .into_iter()
+        .filter(|p| p.object == "addon/coredns")
+        .map(|p| p.message)
+        .collect()
+    };
+    let bad = said(
+        ".:53 {\n  health\n  kubernetes cluster.local\n  hosts /etc/coredns/extra {\n    fallthrough\n  }\n  import /etc/coredns/*.override\n}\n",
+    );
+    assert!(
+        bad.iter()
+            .any(|m| m.contains("no `ready`") && !m.contains("`health`")),
+        "{bad:?}"
+    );
+    assert!(
+        bad.iter().any(|m| m
+            .ends_with("do not have: hosts /etc/coredns/extra, import /etc/coredns/*.override")),
+        "{bad:?}"
+    );
+    let good = ".:53 {\n  health\n  ready\n  kubernetes cluster.local\n  hosts {\n    10.0.0.1 a.test\n  }\n}\n";
+    assert!(said(good).is_empty());
+}
+
 #[test]
 fn a_file_system_driver_comes_with_its_role_and_takes_the_place_of_the_one_on_blue() {
     let mut s = kops_snapshot(&corpus("minimal-aws.yaml"));

@@ -69,6 +69,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);
     findings.extend(read.findings);
+    findings.extend(fates::changes(&spec, snapshot));
     let mut verdicts = verdicts(snapshot, &cx, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);

@@ -3,6 +3,7 @@
 use crate::checks::{Answered, Check, Input, Need, Report};
 use crate::plan::access;
 use crate::plan::model::Severity;
+use crate::snapshot::kops::{Source, effective};
 
 pub(super) const CHECK: Check = Check {
     id: "IAM-authz",
@@ -29,10 +30,15 @@ fn run(i: &Input, r: &mut Report) {
         }
         Some(true) => {}
     }
+    // Where nobody wrote it, the reader must know why it is so.
+    let why = match effective(&i.snapshot.kops).authorization().source {
+        Source::Default(why) => format!(" (nobody wrote it: {why})"),
+        Source::Spec | Source::Completed => String::new(),
+    };
     if i.snapshot.blue.objects.is_empty() {
         r.blocker(
             object,
-            "blue allows every request, and its accounts and bindings were not read: those without a binding are refused on green",
+            format!("blue allows every request{why}, and its accounts and bindings were not read: those without a binding are refused on green"),
             "Run discover with blue's kubeconfig: the finding then names them.",
         );
         return;
@@ -41,7 +47,7 @@ fn run(i: &Input, r: &mut Report) {
     if unbound.is_empty() {
         r.info(
             object,
-            "blue allows every request, but each account that runs a pod has a binding or holds no token",
+            format!("blue allows every request{why}, but each account that runs a pod has a binding or holds no token"),
             "Look at what these bindings allow: blue never asked.",
         );
         return;
@@ -49,7 +55,7 @@ fn run(i: &Input, r: &mut Report) {
     r.blocker(
         object,
         format!(
-            "blue allows every request; on green these accounts would be refused everything: {}",
+            "blue allows every request{why}; on green these accounts would be refused everything: {}",
             unbound.join(", ")
         ),
         r.check.remedy,

@@ -265,5 +265,11 @@ fn iam_authz_always_allow_names_the_accounts_that_would_lose_everything() {
         Severity::Blocker,
         "web/api",
     );
+    says(
+        &set(Value::Null, Some("1.21.5")),
+        "IAM-authz",
+        Severity::Blocker,
+        "when nothing is said, up to 1.35",
+    );
     assert!(of(&set(Value::Null, Some("1.36.0")), "IAM-authz").is_empty());
 }

@@ -3,6 +3,7 @@
 //! `cluster`, `components`, `network` and `group` hold the table, `row` finds the row of a leaf, `suggest` says what a misspelt
 //! field may have meant. Rows of one rule give at most one finding for each document.
 
+mod changes;
 mod cluster;
 mod components;
 mod group;
@@ -12,12 +13,11 @@ mod suggest;
 #[cfg(test)]
 mod tests;
 
+pub(super) use changes::changes;
 pub use row::Doc;
 
 use super::model::{Finding, Severity};
-use crate::snapshot::kops::{
-    Part, Source, effective, leaves, name_of, parts, push_index, push_key,
-};
+use crate::snapshot::kops::{Part, leaves, name_of, parts, push_index, push_key};
 use crate::snapshot::model::Snapshot;
 use row::{Hit, Row, Table};
 use serde::{Deserialize, Serialize};
@@ -164,7 +164,6 @@ pub(super) fn read(snapshot: &Snapshot) -> Read {
     if let Some(c) = &snapshot.kops.cluster {
         document(snapshot, Doc::Cluster, "cluster", c, &mut out);
         out.findings.extend(gossip(c));
-        out.findings.extend(always_allow(snapshot));
     }
     let mut groups: Vec<&Value> = snapshot.kops.instance_groups.iter().collect();
     groups.sort_by_key(|g| name_of(g));
@@ -431,25 +430,6 @@ fn unknown_root(doc: Doc, path: &str) -> String {
         }
     }
     out
-}
-
-/// A cluster that says nothing of authorisation allows everything, up to kops 1.35 (kops.md 1.4).
-fn always_allow(snapshot: &Snapshot) -> Option<Finding> {
-    let known = effective(&snapshot.kops).authorization();
-    let Source::Default(why) = known.source else {
-        return None;
-    };
-    (known.value == "alwaysAllow").then(|| Finding {
-        id: "KOPS-authz-alwaysallow".into(),
-        severity: Severity::Blocker,
-        object: "kops/spec.authorization".into(),
-        message: format!(
-            "alwaysAllow is in force: on EKS every account that worked without RBAC will be refused ({why})"
-        ),
-        remedy: "Give workloads and people RBAC roles on blue first.".into(),
-        source: "kops.md 1.4".into(),
-        waived: None,
-    })
 }
 
 /// A gossip name, unless it is one of dns none (kops.md 6).

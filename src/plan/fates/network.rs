@@ -63,7 +63,8 @@ const CALICO: &str =
     "becomes the VPC CNI: NetworkPolicies carry over, objects of projectcalico.org do not";
 const CILIUM: &str =
     "becomes the VPC CNI: CiliumNetworkPolicies, encryption and mesh do not carry over";
-const POLICY: &str = "Switch network policy on in the vpc-cni add-on.";
+const POLICY: &str =
+    "Network policy is switched on in green's vpc-cni add-on: test a connection that must fail.";
 const LIST: &str = "List what is used; run Cilium on green by hand if it is needed.";
 const CAP: &str = "Check CAP-04.";
 const VPC: &str = "becomes the VPC CNI";
@@ -80,8 +81,8 @@ pub(super) const ROWS: &[Row] = &[
     replaced("spec.networking.weave.{mtu,connLimit,noMasqLocal,memoryRequest,cpuRequest,memoryLimit,cpuLimit,npcMemoryRequest,npcCPURequest,npcMemoryLimit,npcCPULimit,npcExtraArgs,netExtraArgs,version}", "KOPS-net-weave", "becomes the VPC CNI: its encryption has no equivalent").says(Warning, "Check NetworkPolicies and CAP-04."),
     replaced("spec.networking.flannel", "KOPS-net-flannel", VPC).says(Info, CAP),
     replaced("spec.networking.flannel.{backend,disableTxChecksumOffloading,iptablesResyncSeconds}", "KOPS-net-flannel", VPC).says(Info, CAP),
-    replaced("spec.networking.canal", "KOPS-net-canal", "becomes the VPC CNI: policies need its policy agent").says(Warning, POLICY),
-    replaced("spec.networking.canal.{chainInsertMode,cpuRequest,defaultEndpointToHostAction,disableFlannelForwardRules,flanneldIptablesForwardRules,disableTxChecksumOffloading,iptablesBackend,logSeveritySys,mtu,prometheusGoMetricsEnabled,prometheusMetricsEnabled,prometheusMetricsPort,prometheusProcessMetricsEnabled,typhaPrometheusMetricsEnabled,typhaPrometheusMetricsPort,typhaReplicas}", "KOPS-net-canal", "becomes the VPC CNI: policies need its policy agent").says(Warning, POLICY),
+    replaced("spec.networking.canal", "KOPS-net-canal", "becomes the VPC CNI: its policy agent enforces NetworkPolicies").says(Warning, POLICY),
+    replaced("spec.networking.canal.{chainInsertMode,cpuRequest,defaultEndpointToHostAction,disableFlannelForwardRules,flanneldIptablesForwardRules,disableTxChecksumOffloading,iptablesBackend,logSeveritySys,mtu,prometheusGoMetricsEnabled,prometheusMetricsEnabled,prometheusMetricsPort,prometheusProcessMetricsEnabled,typhaPrometheusMetricsEnabled,typhaPrometheusMetricsPort,typhaReplicas}", "KOPS-net-canal", "becomes the VPC CNI: its policy agent enforces NetworkPolicies").says(Warning, POLICY),
 
     replaced("spec.networking.calico", "KOPS-net-calico", CALICO).says(Warning, POLICY),
     gone("spec.networking.calico.wireguardEnabled", "KOPS-net-encryption", "no encryption between pods, as on EKS").when(encryption),
@@ -98,9 +99,9 @@ pub(super) const ROWS: &[Row] = &[
     replaced("spec.networking.cilium.{version,ipam,tunnel,disableMasquerade,masquerade,enablePolicy,enableL7Proxy,enableLocalRedirectPolicy,enableBPFMasquerade,enableEndpointHealthChecking,enablePrometheusMetrics,enableServiceTopology,enableNodePort,enableHostReachableServices,enableRemoteNodeIdentity,enableUnreachableRoutes,enableNodeEncryption,etcdManaged,identityAllocationMode,identityChangeGracePeriod,IPTablesRulesNoinstall,installIptablesRules,autoDirectNodeRoutes,chainingMode,cniExclusive,memoryRequest,cpuRequest,agentPrometheusPort,agentPodAnnotations.*,operatorPodAnnotations.*,metrics[],debug,disableEndpointCRD,disableCNPStatusUpdates,monitorAggregation,nodeInitBootstrapFile,preallocateBPFMaps,sidecarIstioProxyImage,toFqdnsDnsRejectResponseCode,toFQDNsDNSRejectResponseCode,toFqdnsEnablePoller,toFQDNsEnablePoller,bpfCTGlobalTCPMax,bpfCTGlobalAnyMax,bpfLBAlgorithm,bpfLBMaglevTableSize,bpfLBMapMax,bpfLBSockHostNSOnly,bpfNATGlobalMax,bpfNeighGlobalMax,bpfPolicyMapMax,registry}", "KOPS-net-cilium", CILIUM).says(Warning, LIST),
     gone("spec.networking.cilium.{accessLog,agentLabels[],allowLocalhost,autoIpv6NodeRoutes,bpfRoot,containerRuntime[],containerRuntimeEndpoint.*,containerRuntimeLabels,debugVerbose[],device,disableConntrack,disableIpv4,disableK8sServices,enableTracing,enableipv4,enableipv6,envoyLog,ipv4ClusterCidrMaskSize,ipv4Node,ipv4Range,ipv4ServiceRange,ipv6ClusterAllocCidr,ipv6Node,ipv6Range,ipv6ServiceRange,k8sApiServer,k8sKubeconfigPath,keepBpfTemplates,keepConfig,labelPrefixFile,labels[],lb,libDir,logDriver[],logOpt.*,logstash,logstashAgent,logstashProbeTimer,nat46Range,pprof,prefilterDevice,prometheusServeAddr,removeCbrBridge,restartPods,reconfigureKubelet,cniBinPath,restore,singleClusterRoute,socketPath,stateDir,tracePayloadlen}", "KOPS-net-unused", DEAD),
 
-    replaced("spec.networking.{amazonvpc,amazonVPC}", "KOPS-net-amazonvpc", "the same CNI; its env settings become add-on configuration").says(Info, "Carry the settings over."),
-    replaced("spec.networking.{amazonvpc,amazonVPC}.env[].{name,value}", "KOPS-net-amazonvpc", "the same CNI; its env settings become add-on configuration").says(Info, "Carry the settings over."),
-    gone("spec.networking.{amazonvpc,amazonVPC}.{imageName,initImageName,networkPolicyAgentImage}", "KOPS-net-amazonvpc", "the vpc-cni add-on has its own image").says(Info, "Carry the settings over."),
+    replaced("spec.networking.{amazonvpc,amazonVPC}", "KOPS-net-amazonvpc", "the same CNI; its env settings become add-on configuration").says(Info, "Nothing to do: EKS-components names what the add-on does not take."),
+    replaced("spec.networking.{amazonvpc,amazonVPC}.env[].{name,value}", "KOPS-net-amazonvpc", "the same CNI; its env settings become add-on configuration").says(Info, "Nothing to do: EKS-components names what the add-on does not take."),
+    gone("spec.networking.{amazonvpc,amazonVPC}.{imageName,initImageName,networkPolicyAgentImage}", "KOPS-net-amazonvpc", "the vpc-cni add-on has its own image").says(Info, "Nothing to do: EKS-components names what the add-on does not take."),
     replaced("spec.networking.{kuberouter,kubeRouter}", "KOPS-net-kuberouter", "becomes the VPC CNI: its service proxy has no equivalent").says(Warning, "Check NetworkPolicies and CAP-04."),
     replaced("spec.networking.romana", "KOPS-net-romana", VPC).says(Warning, CAP),
     replaced("spec.networking.romana.{daemonServiceIP,etcdServiceIP}", "KOPS-net-romana", VPC).says(Warning, CAP),

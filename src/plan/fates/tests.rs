@@ -281,9 +281,16 @@ fn a_choice_that_is_made_by_an_empty_map_is_seen_and_one_by_null_is_not() {
         json!({"authorization": {"alwaysAllow": {}}, "networking": {"kubenet": {}}, "kubelet": {}, "iam": null}),
         json!({}),
     ));
+    let allow = fate(&r, "spec.authorization.alwaysAllow");
     assert_eq!(
-        finding(&r, "KOPS-authz-alwaysallow").severity,
-        Severity::Blocker
+        (allow.fate, allow.rule.as_str()),
+        (Fate::Decision, "KOPS-authz-alwaysallow")
+    );
+    // IAM-authz is the voice that names the accounts.
+    assert!(
+        !r.findings
+            .iter()
+            .any(|f| f.object.contains("authorization"))
     );
     assert_eq!(fate(&r, "spec.networking.kubenet").rule, "KOPS-net-kubenet");
     assert_eq!(fate(&r, "spec.kubelet").rule, EMPTY);
@@ -293,17 +300,23 @@ fn a_choice_that_is_made_by_an_empty_map_is_seen_and_one_by_null_is_not() {
         json!({}),
     ));
     assert!(r.findings.is_empty(), "{:?}", r.findings);
-    // kops.md 1.4: nothing said means alwaysAllow, up to kops 1.35; one finding either way.
-    let silent = |kops: &str| {
-        let mut s = with(json!({"authorization": {}}), json!({}));
-        s.kops.kops_version = Some(kops.into());
-        read(&s)
-            .findings
-            .into_iter()
-            .filter(|f| f.id == "KOPS-authz-alwaysallow")
-            .count()
-    };
-    assert_eq!((silent("1.35.2"), silent("1.36.0")), (1, 0));
+}
+
+/// EKS-components names the chart or the add-on, and what must be done: a second finding would only repeat it.
+#[test]
+fn an_add_on_of_kops_is_not_said_twice() {
+    let on = json!({"enabled": true});
+    let r = read(&with(
+        json!({"clusterAutoscaler": on, "certManager": on, "awsLoadBalancerController": on, "karpenter": on,
+            "nodeProblemDetector": on, "kubeDNS": {"nodeLocalDNS": on}}),
+        json!({}),
+    ));
+    assert!(r.findings.is_empty(), "{:?}", r.findings);
+    assert!(
+        fate(&r, "spec.certManager.enabled")
+            .sentence
+            .contains("becomes the cert-manager add-on")
+    );
 }
 
 #[test]
@@ -319,7 +332,7 @@ fn one_family_gives_one_finding_that_names_its_fields() {
     assert_eq!(f.object, "kops/spec.kubeDNS");
     assert_eq!(
         f.message,
-        "DNS settings of blue (stub zones, upstreams, a Corefile) (kubeDNS.stubDomains[\"corp.internal\"], kubeDNS.upstreamNameservers[0])"
+        "stub zones, upstreams and the Corefile of blue come along in the corefile of green's coredns add-on (kubeDNS.stubDomains[\"corp.internal\"], kubeDNS.upstreamNameservers[0])"
     );
     // The node groups speak of hooks; what a hook runs is repeated by nobody.
     assert_eq!(r.findings.len(), 1, "{:?}", r.findings);
