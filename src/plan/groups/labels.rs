@@ -111,6 +111,14 @@ pub(super) fn of_blue(ig: &Ig) -> BTreeMap<String, String> {
     out
 }
 
+/// Value of `kops.k8s.io/instancegroup` on blue's nodes of this group: what somebody declared, else the group's name (kops.md 1.5).
+pub(super) fn instance_group(ig: &Ig) -> String {
+    declared(ig)
+        .remove("kops.k8s.io/instancegroup")
+        .filter(|v| !v.is_empty())
+        .unwrap_or_else(|| ig.name.clone())
+}
+
 /// kops writes the label and the taint of GPU nodes itself where it installs the driver, and on machines with a GPU only.
 fn gpu_by_kops(ig: &Ig) -> bool {
     ig.gpu
@@ -185,8 +193,10 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
         }
     }
     if selected.contains("kops.k8s.io/instancegroup") {
-        out.labels
-            .insert(INSTANCE_GROUP.into(), names::label_value(&ig.name));
+        out.labels.insert(
+            INSTANCE_GROUP.into(),
+            names::label_value(&instance_group(ig)),
+        );
         ig.note(format!("label {INSTANCE_GROUP} stands in for kops.k8s.io/instancegroup, by which workloads select"));
     }
     for (k, v) in ig.wish.labels.clone() {

@@ -131,6 +131,7 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
             .map(|d| text(d, "/metadata/name").unwrap_or("")),
     );
     unknown_wishes(spec, &workers, &mut out.findings);
+    let mut named: Vec<(String, String)> = vec![];
     for doc in workers {
         let name = text(doc, "/metadata/name").unwrap_or("").to_string();
         let object = format!("instancegroup/{name}");
@@ -151,12 +152,19 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
             notes: vec![],
         };
         if let Some(made) = instance_group(&mut ig, places, &selected, &volumes, &mut names) {
+            // Blue's nodes carry the declared value; two groups may declare the same one.
+            let value = labels::instance_group(&ig);
+            named.push((ig.name.clone(), names::label_value(&value)));
             out.instance_groups
-                .insert(ig.name.clone(), names::label_value(&ig.name));
+                .insert(value.clone(), names::label_value(&value));
             out.label_keys.extend(made.label_keys);
             out.groups.extend(made.groups);
         }
         out.findings.append(&mut ig.findings);
+    }
+    // Who selects by a group's name means the group, unless another one carries that value.
+    for (name, value) in named {
+        out.instance_groups.entry(name).or_insert(value);
     }
     let count = out.groups.len();
     if count > 30 {
