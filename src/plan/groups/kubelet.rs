@@ -192,6 +192,18 @@ fn merged(ig: &Ig) -> Map<String, Value> {
     out
 }
 
+/// Settings that somebody gave the kubelets of a group, by name; those that are kops's own are left out.
+pub(super) fn named(ig: &Ig) -> Vec<String> {
+    let mut out: Vec<String> = merged(ig)
+        .into_iter()
+        .map(|(k, _)| k)
+        // maxPods is in that list because `pods` has a rule for it.
+        .filter(|k| k == "maxPods" || !OWN.contains(&k.as_str()))
+        .collect();
+    out.sort();
+    out
+}
+
 /// The node configuration of a group.
 pub(super) fn settings(ig: &mut Ig, machine: &Machine) -> Kubelet {
     let blue = merged(ig);

@@ -73,7 +73,7 @@ fn list<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
 }
 
 /// Labels that somebody gave the group on blue: of the cluster's kubelet, of the group's, of the group (kops.md 1.5).
-fn declared(ig: &Ig) -> BTreeMap<String, String> {
+pub(super) fn declared(ig: &Ig) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for source in [
         ig.of_cluster("/spec/kubelet/nodeLabels"),
@@ -216,23 +216,26 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
     out
 }
 
-/// Taints: the union of the cluster's kubelet, the group's kubelet and the group (kops.md 1.5).
-pub(super) fn taints(ig: &mut Ig) -> Vec<Taint> {
-    let of_cluster: Vec<String> = ig
+/// Taints as kops spells them: the union of the cluster's kubelet, the group's kubelet and the group (kops.md 1.5), kops's own of GPU nodes.
+pub(super) fn spelled(ig: &Ig) -> Vec<String> {
+    let mut out: Vec<String> = ig
         .of_cluster("/spec/kubelet/taints")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(|t| t.as_str().map(String::from))
-        .collect();
-    let mut spelled: Vec<String> = of_cluster
-        .into_iter()
         .chain(strings(ig.doc, "/spec/kubelet/taints"))
         .chain(strings(ig.doc, "/spec/taints"))
         .collect();
     if gpu_by_kops(ig) {
-        spelled.push("nvidia.com/gpu:NoSchedule".into());
+        out.push("nvidia.com/gpu:NoSchedule".into());
     }
+    out
+}
+
+/// Taints of green's nodes.
+pub(super) fn taints(ig: &mut Ig) -> Vec<Taint> {
+    let spelled = spelled(ig);
     let mut out: Vec<Taint> = vec![];
     for t in spelled {
         match taint(&t) {

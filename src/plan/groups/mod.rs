@@ -257,12 +257,7 @@ fn instance_group(
         .text("/spec/manager")
         .is_some_and(|m| m.eq_ignore_ascii_case("karpenter"))
     {
-        ig.find(
-            "KOPS-ig-karpenter",
-            Severity::Warning,
-            "is managed by Karpenter and becomes no managed node group: there is no Auto Scaling group behind it",
-            "Install Karpenter on green and write an EC2NodeClass and a NodePool with its types, labels, taints and kubelet settings.",
-        );
+        operate::karpenter(ig);
         return None;
     }
     let machine = types::machine(ig);

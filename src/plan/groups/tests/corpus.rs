@@ -178,6 +178,14 @@ fn priorities_metadata_mirrors_and_profiles_of_real_clusters() {
             .count(),
         2
     );
+    for priority in ["priority 100 ", "priority 50 "] {
+        assert!(
+            p.findings
+                .iter()
+                .any(|f| f.id == "KOPS-ig-autoscalePriority" && f.message.contains(priority)),
+            "{priority}"
+        );
+    }
     let p = of("ipv6-calico-kops1.25.yaml");
     let t = &one(&p).launch_template;
     assert_eq!((t.http_tokens.as_str(), t.hop_limit), ("required", 3));
