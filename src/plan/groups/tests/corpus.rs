@@ -191,7 +191,9 @@ fn priorities_metadata_mirrors_and_profiles_of_real_clusters() {
     assert_eq!((t.http_tokens.as_str(), t.hop_limit), ("required", 3));
     let p = of("containerd-custom.yaml");
     let text = one(&p).launch_template.user_data.clone().expect("mirrors");
-    assert!(text.contains("certs.d/docker.io/") && text.contains("certs.d/_default/"));
+    assert!(text.contains("certs.d/docker.io/"));
+    // `http://HostIP2:Port2`: no containerd reads that.
+    assert!(!text.contains("certs.d/_default/"));
     let p = of("existing-iam-kops1.18.yaml");
     assert!(ids(&p).contains(&"KOPS-ig-iam"));
     let p = of("warmpool-containerproxy.yaml");
