@@ -239,6 +239,7 @@ fn render(spec: &Spec, s: &Snapshot, plan: &Plan) -> String {
         l(format!("  serviceCidr: {cidr}"));
     }
     l("  # subnets: []            # blue's private subnets when empty".into());
+    endpoint(&mut l, spec, s);
     l("  # Who gets in besides crossfade itself; kops's client certificates are of no use on EKS.".into());
     l("  # access:".into());
     l("  # - principal: arn:aws:iam::123456789012:role/NAME".into());
@@ -320,6 +321,42 @@ fn render(spec: &Spec, s: &Snapshot, plan: &Plan) -> String {
     ));
     l(format!("  soakSeconds: {}", spec.limits.soak_seconds));
     o
+}
+
+/// Who reaches green's API, and why that is what `init` took.
+fn endpoint(l: &mut impl FnMut(String), spec: &Spec, s: &Snapshot) {
+    let doors = spec::api_doors(&s.kops);
+    let why = if doors.internal {
+        "blue's API is Internal: green's is reached from inside the VPC only (by CI and operators too)".into()
+    } else if doors.open() {
+        "blue's API lets everybody in, so green's does; endpointCidrs narrows it".into()
+    } else {
+        let left: Vec<&str> = doors
+            .list
+            .iter()
+            .map(String::as_str)
+            .filter(|r| !spec.green.endpoint_cidrs.iter().any(|c| c == r))
+            .collect();
+        let left = match left.as_slice() {
+            [] => String::new(),
+            _ => format!(
+                "; it takes no private ranges, IPv6 or prefix lists: {} left out",
+                left.join(", ")
+            ),
+        };
+        format!("what blue's kubernetesApiAccess lists{left}")
+    };
+    l(format!(
+        "  {}",
+        comment(&format!("Who reaches the API: {why}."))
+    ));
+    l(format!("  publicEndpoint: {}", spec.green.public_endpoint));
+    if !spec.green.endpoint_cidrs.is_empty() {
+        l("  endpointCidrs:".into());
+        for range in &spec.green.endpoint_cidrs {
+            l(format!("  - {}", q(range)));
+        }
+    }
 }
 
 /// What stands in the way until a person decides, at the head of the file: one line a cause, the objects counted.

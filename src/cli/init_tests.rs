@@ -267,3 +267,36 @@ fn a_blue_that_is_newer_than_the_default_version_is_not_taken_back() {
 fn a_message_of_somebody_elses_object_cannot_leave_its_comment() {
     assert_eq!(comment("a\nkind: Evil\r\n\u{85}b"), "# a kind: Evil   b");
 }
+
+/// Two kops clusters of the corpus whose API is not the world's: neither may become an open endpoint of green.
+#[test]
+fn a_private_or_narrowed_api_is_written_as_such_and_says_why() {
+    let corpus = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/corpus/");
+    for (file, wanted) in [
+        (
+            "kops-handwritten/gpu-spot-kops1.28.yaml",
+            vec!["publicEndpoint: false", "blue's API is Internal"],
+        ),
+        (
+            "kops/complex-legacy-apigroup.yaml",
+            vec![
+                "publicEndpoint: true",
+                "- \"1.1.1.0/24\"",
+                "pl-44444444 left out",
+            ],
+        ),
+    ] {
+        let dir = tempfile::tempdir().expect("dir");
+        let plan = dir.path().join("plans/shop");
+        run(&InitArgs {
+            plan: plan.clone(),
+            from_files: vec![format!("{corpus}{file}").into()],
+            ..InitArgs::default()
+        })
+        .expect("written");
+        let text = std::fs::read_to_string(plan.join("migration.yaml")).expect("there");
+        for part in wanted {
+            assert!(text.contains(part), "{file}: {part}\n{text}");
+        }
+    }
+}

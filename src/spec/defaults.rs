@@ -2,8 +2,9 @@
 
 use super::model::{API_VERSION, Aws, Blue, Dns, Green, Limits, Probes, Spec, Workloads};
 use super::validate::overlap;
-use crate::object::{ObjectId, annotation};
-use crate::snapshot::model::Snapshot;
+use crate::object::{ObjectId, annotation, sha256_hex};
+use crate::snapshot::kops::{Api, effective};
+use crate::snapshot::model::{Kops, Snapshot};
 
 /// Marks a workload of which never two may run.
 pub const SINGLETON: &str = "crossfade.dev/singleton";
@@ -22,6 +23,8 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         green.push('2');
     }
     let identity = snapshot.aws.as_ref().map(|a| &a.identity);
+    let doors = api_doors(&snapshot.kops);
+    let endpoint_cidrs = doors.public_ranges();
     Spec {
         api_version: API_VERSION.into(),
         kind: "Migration".into(),
@@ -37,9 +40,14 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
             version: version_for(snapshot),
             subnets: vec![],
             service_cidr: service_range(snapshot),
-            public_endpoint: true,
+            // A private or narrowed API does not become a world-open one without a word.
+            public_endpoint: !doors.internal && (doors.open() || !endpoint_cidrs.is_empty()),
             access: vec![],
-            endpoint_cidrs: vec![],
+            endpoint_cidrs: if doors.internal {
+                vec![]
+            } else {
+                endpoint_cidrs
+            },
             node_groups: Default::default(),
             roles: Default::default(),
             network: Default::default(),
@@ -69,6 +77,76 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
     }
 }
 
+/// Who reaches blue's API server.
+pub(crate) struct ApiDoors {
+    /// Its load balancer is `Internal`: nobody from outside the VPC, whatever the list says.
+    pub internal: bool,
+    /// What `kubernetesApiAccess` lists; empty when it is open to everybody.
+    pub list: Vec<String>,
+}
+
+impl ApiDoors {
+    /// Whether the list lets everybody in.
+    pub fn open(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// What of the list EKS's public endpoint takes and can use: IPv4 ranges of the internet. Private ranges come by the private
+    /// endpoint, prefix lists (`pl-`) cannot be given, and a cluster with IPv4 pods has no IPv6 endpoint (eks.md 1.2).
+    pub fn public_ranges(&self) -> Vec<String> {
+        let mut out: Vec<String> = self
+            .list
+            .iter()
+            .filter(|r| crate::rewrite::range(r).is_some() && !is_private(r))
+            .cloned()
+            .collect();
+        out.sort();
+        out.dedup();
+        out
+    }
+}
+
+/// Whether an IPv4 range lies inside one that the internet does not carry.
+pub(crate) fn is_private(cidr: &str) -> bool {
+    let Some(who) = crate::rewrite::range(cidr) else {
+        return false;
+    };
+    [
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "100.64.0.0/10",
+        "127.0.0.0/8",
+        "169.254.0.0/16",
+    ]
+    .into_iter()
+    .filter_map(crate::rewrite::range)
+    .any(|p| p.0 <= who.0 && who.1 <= p.1)
+}
+
+/// kops opens the API to everybody when nothing is listed (kops.md 3).
+pub(crate) fn api_doors(kops: &Kops) -> ApiDoors {
+    let list: Vec<String> = kops
+        .cluster
+        .iter()
+        .flat_map(|c| {
+            ["/spec/kubernetesApiAccess", "/spec/api/access"]
+                .into_iter()
+                .filter_map(|p| c.pointer(p)?.as_array())
+        })
+        .flatten()
+        .filter_map(|v| v.as_str().map(String::from))
+        .collect();
+    let everybody = list.iter().any(|r| r == "0.0.0.0/0" || r == "::/0");
+    ApiDoors {
+        internal: matches!(
+            effective(kops).api().value,
+            Api::LoadBalancer { scheme, .. } if scheme == "Internal"
+        ),
+        list: if everybody { vec![] } else { list },
+    }
+}
+
 /// The default version, or blue's own when that is newer and EKS has it: a cluster never goes back a minor version.
 fn version_for(snapshot: &Snapshot) -> String {
     /// Newest version of EKS that crossfade knows (eks.md 1.1).
@@ -86,7 +164,8 @@ fn version_for(snapshot: &Snapshot) -> String {
     }
 }
 
-/// Lower-case letters, digits and `-`, beginning with a letter, at most 34 characters: there is room for `-green`.
+/// Lower-case letters, digits and `-`, beginning with a letter, at most 34 characters: there is room for `-green`. A name that is
+/// cut ends with a hash of the whole, so that two long names with one beginning stay two.
 fn plain_name(cluster: &str) -> String {
     let mut name: String = cluster
         .to_lowercase()
@@ -96,7 +175,11 @@ fn plain_name(cluster: &str) -> String {
     if !name.starts_with(|c: char| c.is_ascii_lowercase()) {
         name.insert(0, 'k');
     }
-    name.truncate(34);
+    if name.len() > 34 {
+        name.truncate(27);
+        let hash = &sha256_hex(cluster)[..6];
+        return format!("{}-{hash}", name.trim_end_matches('-'));
+    }
     name.trim_end_matches('-').to_string()
 }
 
@@ -154,4 +237,79 @@ fn singletons(snapshot: &Snapshot) -> Vec<String> {
         .collect();
     found.sort();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn green_of(spec: Value) -> Green {
+        let mut s = Snapshot::default();
+        s.kops.cluster = Some(
+            json!({"apiVersion": "kops.k8s.io/v1alpha2", "kind": "Cluster", "metadata": {"name": "shop.test"}, "spec": spec}),
+        );
+        defaults_for(&s).green
+    }
+
+    #[test]
+    fn an_api_that_everybody_reaches_stays_one_and_an_internal_one_stays_inside() {
+        for access in [
+            json!(null),
+            json!([]),
+            json!(["0.0.0.0/0", "::/0"]),
+            json!(["203.0.113.0/24", "0.0.0.0/0"]),
+        ] {
+            let g = green_of(
+                json!({"kubernetesApiAccess": access, "api": {"loadBalancer": {"type": "Public"}}}),
+            );
+            assert!(g.public_endpoint && g.endpoint_cidrs.is_empty(), "{access}");
+        }
+        for access in [json!(["0.0.0.0/0"]), json!(["203.0.113.0/24"])] {
+            let g = green_of(
+                json!({"kubernetesApiAccess": access, "api": {"loadBalancer": {"type": "Internal"}}}),
+            );
+            assert!(
+                !g.public_endpoint && g.endpoint_cidrs.is_empty(),
+                "{access}"
+            );
+        }
+    }
+
+    #[test]
+    fn two_long_names_with_one_beginning_get_two_names_for_green() {
+        let long = "production-eu-west-1-platform-team";
+        assert_eq!(plain_name(long), long, "34 characters fit");
+        let (a, b) = (format!("{long}-a.shop.test"), format!("{long}-b.shop.test"));
+        let (one, two) = (plain_name(&a), plain_name(&b));
+        assert_ne!(one, two);
+        for name in [&one, &two] {
+            assert!(
+                name.starts_with("production-eu-west-1-platfo") && name.len() <= 34,
+                "{name}"
+            );
+        }
+        assert_eq!(one, plain_name(&a), "the same every time");
+        // A dash at the cut is not doubled.
+        assert!(!plain_name("abcdefghijklmnopqrstuvwxyz.abcdefghijklmn").contains("--"));
+    }
+
+    #[test]
+    fn a_narrowed_api_stays_narrow_with_what_the_public_endpoint_can_take() {
+        let g = green_of(
+            json!({"kubernetesApiAccess": ["203.0.113.0/24", "pl-44444444", "2001:db8::/32", "10.0.0.0/8", "1.1.1.0/24"]}),
+        );
+        assert!(g.public_endpoint);
+        assert_eq!(g.endpoint_cidrs, ["1.1.1.0/24", "203.0.113.0/24"]);
+        for inside in [
+            json!(["10.0.0.0/8", "172.20.0.0/16"]),
+            json!(["pl-44444444"]),
+        ] {
+            let g = green_of(json!({"kubernetesApiAccess": inside}));
+            assert!(
+                !g.public_endpoint && g.endpoint_cidrs.is_empty(),
+                "{inside}"
+            );
+        }
+    }
 }

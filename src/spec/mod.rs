@@ -6,6 +6,7 @@ mod validate;
 
 use crate::error::{Error, Kind, Result};
 pub use defaults::defaults_for;
+pub(crate) use defaults::{api_doors, is_private};
 use model::Spec;
 use std::path::Path;
 

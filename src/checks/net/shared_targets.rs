@@ -17,12 +17,11 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(i: &Input, r: &mut Report) {
-    // kops attaches auto scaling groups to load balancers that nothing in Kubernetes knows: traffic past every Ingress.
+    // kops attaches auto scaling groups to load balancers that nothing in Kubernetes knows: traffic past every Ingress. Of workers
+    // KOPS-ig-externalLoadBalancers speaks, of bastions nothing of the cluster; masters have no group on green at all.
     for g in &i.snapshot.kops.instance_groups {
-        if !text(g, "/spec/role")
-            .unwrap_or("Node")
-            .eq_ignore_ascii_case("node")
-        {
+        let role = text(g, "/spec/role").unwrap_or("Node").to_lowercase();
+        if !["master", "controlplane", "control-plane", "apiserver"].contains(&role.as_str()) {
             continue;
         }
         let behind: Vec<&str> = items(g, "/spec/externalLoadBalancers")
@@ -33,9 +32,10 @@ fn run(i: &Input, r: &mut Report) {
             })
             .collect();
         if !behind.is_empty() {
-            r.found(
+            r.warning(
                 format!("instancegroup/{}", text(g, "/metadata/name").unwrap_or("")),
-                format!("its nodes stand behind {} by their auto scaling group, outside of Kubernetes: green's nodes will not, and this traffic stays on blue", some(&behind)),
+                format!("its masters stand behind {} by their auto scaling group: whoever reaches blue's API or a NodePort by it loses it", some(&behind)),
+                "Send who uses it to green's endpoint or to a load balancer of green's own before blue ends; take it down with blue.",
             );
         }
     }
@@ -86,15 +86,32 @@ mod tests {
     }
 
     #[test]
-    fn net_11_nodes_behind_a_load_balancer_that_kubernetes_does_not_know_block() {
+    fn net_11_masters_behind_a_load_balancer_of_somebody_warn_and_workers_are_said_once_by_kops_ig()
+    {
+        let behind = json!([
+            {"targetGroupArn": "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/old/1"},
+            {"loadBalancerName": "api-elb"}
+        ]);
         let mut s = snapshot();
-        s.kops.instance_groups[0]["spec"]["externalLoadBalancers"] = json!([{"targetGroupArn": "arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/old/1"}]);
+        s.kops.instance_groups = vec![
+            json!({"metadata": {"name": "masters"}, "spec": {"role": "Master", "externalLoadBalancers": behind}}),
+        ];
+        let p = plan(&spec(), &s);
         says(
-            &plan(&spec(), &s),
+            &p,
             "NET-11",
-            Severity::Blocker,
-            "targetgroup/old/1",
+            Severity::Warning,
+            "its masters stand behind arn:aws:elasticloadbalancing:eu-west-1:000000000000:targetgroup/old/1, api-elb",
         );
-        assert!(of(&plan(&spec(), &snapshot()), "NET-11").is_empty());
+        let mut s = snapshot();
+        s.kops.instance_groups[0]["spec"]["externalLoadBalancers"] = behind;
+        let p = plan(&spec(), &s);
+        assert!(of(&p, "NET-11").is_empty());
+        says(
+            &p,
+            "KOPS-ig-externalLoadBalancers",
+            Severity::Blocker,
+            "classic load balancer api-elb",
+        );
     }
 }

@@ -36,8 +36,6 @@ fn ver_01_each_change_that_is_crossed_is_confirmed_by_itself() {
             .iter()
             .any(|f| f.object == "green.version/1.24/token-secrets")
     );
-    // From 1.33 to 1.36 is three: one does not have to read on.
-    quiet(&spec(), &blue("1.33.1"), "VER-01");
     fires(
         &spec(),
         &blue("v1.37.0"),
@@ -54,6 +52,62 @@ fn ver_01_each_change_that_is_crossed_is_confirmed_by_itself() {
         "blue",
         "not known",
     );
+}
+
+fn crossed(version: &str, runtime: Option<&str>) -> Vec<String> {
+    let mut s = blue(version);
+    if let (Some(c), Some(r)) = (&mut s.kops.cluster, runtime) {
+        c["spec"]["containerRuntime"] = json!(r);
+    }
+    crate::plan::plan(&spec(), &s)
+        .findings
+        .iter()
+        .filter(|f| f.id == "VER-01" && f.severity == Warning)
+        .map(|f| f.object.trim_start_matches("green.version/").to_string())
+        .collect()
+}
+
+/// eks.md 1.1: a warning for each version that breaks something, also where the two are near.
+#[test]
+fn ver_01_near_versions_are_not_silent_and_the_node_image_changes_whatever_they_are() {
+    assert_eq!(
+        crossed("1.33.1", None),
+        [
+            "1.34/containerd-2",
+            "1.35/cgroup-v1",
+            "1.36/addresses",
+            "1.36/git-repo"
+        ]
+    );
+    assert_eq!(crossed("1.35.0", None), ["1.36/addresses", "1.36/git-repo"]);
+    for version in ["1.15.0", "1.33.1", "1.36.0"] {
+        fires(
+            &spec(),
+            &blue(version),
+            "VER-01",
+            Info,
+            "green.version/node-image",
+            "Amazon Linux 2023",
+        );
+    }
+}
+
+#[test]
+fn ver_01_dockershim_ends_only_for_who_runs_docker_without_a_word_and_the_first_betas_for_the_oldest()
+ {
+    let has = |version: &str, runtime: Option<&str>, key: &str| {
+        crossed(version, runtime).iter().any(|o| o == key)
+    };
+    // kops runs docker below Kubernetes 1.20 when nothing is said (kops.md 1.4).
+    assert!(has("1.19.3", None, "1.24/dockershim"));
+    assert!(!has("1.20.0", None, "1.24/dockershim"));
+    assert!(!has("1.19.3", Some("containerd"), "1.24/dockershim"));
+    assert!(
+        !has("1.22.0", Some("docker"), "1.24/dockershim"),
+        "written: KOPS-runtime speaks"
+    );
+    assert!(has("1.15.0", None, "1.16/workload-betas"));
+    assert!(!has("1.16.4", None, "1.16/workload-betas"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::checks::{Answered, Check, Input, Report};
 use crate::plan::model::Severity;
+use crate::snapshot::kops::{Source, effective};
 
 pub(super) const CHECK: Check = Check {
     id: "VER-01",
@@ -16,6 +17,11 @@ pub(super) const CHECK: Check = Check {
 
 /// (minor, key, what changes there). eks.md 1.1; removed-apis.yaml, removed_features.
 const CROSSINGS: &[(u32, &str, &str)] = &[
+    (
+        16,
+        "workload-betas",
+        "Deployments, DaemonSets, StatefulSets and ReplicaSets of extensions/v1beta1 and apps/v1beta1, v1beta2 end: charts and pipelines that still write them fail",
+    ),
     (
         22,
         "beta-apis",
@@ -40,11 +46,6 @@ const CROSSINGS: &[(u32, &str, &str)] = &[
         27,
         "ebs-csi",
         "EBS by CSI only: every volume needs the driver and its role",
-    ),
-    (
-        30,
-        "node-image",
-        "nodes run Amazon Linux 2023: cgroup v2, which old Java, .NET and agents misread",
     ),
     (
         30,
@@ -82,10 +83,19 @@ fn run(i: &Input, r: &mut Report) {
             "Choose a version that is not older.",
         );
     }
-    if green <= blue + 3 {
-        return;
+    // The image of the nodes changes for every kops blue, whatever the versions.
+    if i.snapshot.kops.cluster.is_some() {
+        r.info(
+            "green.version/node-image",
+            "green's nodes run Amazon Linux 2023, not the image of kops: cgroup v2, which old Java, .NET and agents misread; other packages, paths and users on the node",
+            "Read it; try what looks at its node (agents, hostPath, JVM heap by container limit) on green first.",
+        );
     }
+    // Each version that breaks something is a warning, however near the two are (eks.md 1.1).
     for (minor, key, what) in CROSSINGS {
+        if *key == "dockershim" && !docker_unsaid(i) {
+            continue;
+        }
         if blue < *minor && *minor <= green {
             r.found(
                 format!("green.version/1.{minor}/{key}"),
@@ -93,4 +103,14 @@ fn run(i: &Input, r: &mut Report) {
             );
         }
     }
+}
+
+/// Whether blue runs docker, or may, without its spec saying so. What is written is told by KOPS-runtime.
+fn docker_unsaid(i: &Input) -> bool {
+    let kops = &i.snapshot.kops;
+    if kops.cluster.is_none() {
+        return true;
+    }
+    let runtime = effective(kops).container_runtime();
+    runtime.value == "docker" && runtime.source != Source::Spec
 }

@@ -30,13 +30,11 @@ fn own_domain(v: &Value) -> Option<Outcome> {
 
 fn ipv6(v: &Value) -> Option<Outcome> {
     v.as_str().filter(|c| c.contains(':'))?;
-    Some(
-        outcome(
-            Fate::Decision,
-            "IPv6 pods: the IP family of EKS is chosen at creation, and crossfade makes IPv4 clusters",
-        )
-        .says(Blocker, "Plan the IPv6 cluster by hand."),
-    )
+    // NET-01 blocks it; two blockers for one fact are one too many.
+    Some(outcome(
+        Fate::Decision,
+        "IPv6 pods: the IP family of EKS is chosen at creation, and crossfade makes IPv4 clusters (NET-01)",
+    ))
 }
 
 fn lb_type(v: &Value) -> Option<Outcome> {

@@ -230,7 +230,11 @@ fn a_value_can_decide_the_fate_of_its_field() {
         json!({"role": "Node", "maxSize": 0}),
     ));
     assert_eq!(fate(&r, "spec.clusterDNSDomain").fate, Fate::Mapped);
-    assert_eq!(finding(&r, "KOPS-ipv6").severity, Severity::Blocker);
+    assert_eq!(fate(&r, "spec.nonMasqueradeCIDR").fate, Fate::Decision);
+    assert!(
+        r.findings.iter().all(|f| f.id != "KOPS-ipv6"),
+        "NET-01 blocks it, and once is enough"
+    );
     assert_eq!(fate(&r, "spec.iam.legacy").fate, Fate::NoMeaning);
     let encrypted = finding(&r, "KOPS-net-encryption");
     assert_eq!(encrypted.severity, Severity::Blocker);

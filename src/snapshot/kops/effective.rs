@@ -220,7 +220,13 @@ impl Effective<'_> {
                 .map(String::from)
         };
         self.find(get).unwrap_or_else(|| {
-            if self.release.minor >= 36 {
+            // A guess is the lowest release it can be; the true one may be up to six later.
+            if !self.release.known && (30..36).contains(&self.release.minor) {
+                self.default(
+                    "alwaysAllow",
+                    "takes it; alwaysAllow up to kops 1.35, rbac from 1.36: which kops wrote it is not known",
+                )
+            } else if self.release.minor >= 36 {
                 self.default("rbac", "takes rbac when nothing is said, from 1.36 on")
             } else {
                 self.default(
@@ -312,6 +318,22 @@ impl Effective<'_> {
         })
     }
 
+    /// Class of a load balancer that is written without one.
+    fn api_class(&self) -> Option<Known<String>> {
+        self.find(|d| {
+            d.pointer("/spec/api/loadBalancer")
+                .filter(|b| !b.is_null())
+                .map(|_| text(d, "/spec/api/loadBalancer/class").is_none())
+        })
+        .filter(|unsaid| unsaid.value)
+        .map(|_| {
+            self.default(
+                "Classic",
+                "takes a classic load balancer when no class is said",
+            )
+        })
+    }
+
     /// Whether the masters stand in private subnets, and what says so.
     fn masters_private(&self) -> (bool, &'static str) {
         let Some(c) = &self.kops.cluster else {
@@ -357,11 +379,11 @@ impl Effective<'_> {
             };
         }
         if self.name().ends_with(".k8s.local") {
-            // The name decides, whatever the type says (kops.md 6).
-            return self.default(
-                "Gossip",
-                "takes gossip for a name that ends with .k8s.local",
-            );
+            // The name decides, whatever the type says (kops.md 6), and somebody wrote the name: it is no default.
+            return Known {
+                value: "Gossip".into(),
+                source: Source::Spec,
+            };
         }
         said.unwrap_or_else(|| self.default("Public", "takes a public zone when nothing is said"))
     }
@@ -384,6 +406,16 @@ impl Effective<'_> {
                     );
                 }
                 match part(&all, 3, false) {
+                    Some(eighth)
+                        if !self.release.known
+                            && (22..28).contains(&self.release.minor)
+                            && eighth != "100.64.0.0/13" =>
+                    {
+                        let why = format!(
+                            "takes {eighth}, the first eighth of nonMasqueradeCIDR, up to kops 1.27, and 100.64.0.0/13 from 1.28 on: which kops wrote it is not known"
+                        );
+                        self.default(eighth, &why)
+                    }
                     Some(eighth) if self.release.minor <= 27 => self.default(
                         eighth,
                         "takes the first eighth of nonMasqueradeCIDR, up to 1.27",
@@ -546,6 +578,9 @@ impl Effective<'_> {
                     }
                 }),
             );
+            if let Some(class) = self.api_class() {
+                add("spec.api.loadBalancer.class", class.map(Value::from));
+            }
             add("spec.authorization", self.authorization().map(Value::from));
             add(
                 "spec.containerRuntime",
@@ -586,8 +621,14 @@ impl Effective<'_> {
                 "spec.instanceMetadata.httpTokens",
                 imds.tokens.map(Value::from),
             );
-            add("spec.maxSize", max.map(Value::from));
-            add("spec.minSize", min.map(Value::from));
+            // Karpenter counts by itself: kops gives its groups no sizes.
+            let karpenter =
+                text(group, "/spec/manager").is_some_and(|m| m.eq_ignore_ascii_case("karpenter"));
+            for (path, size) in [("spec.maxSize", max), ("spec.minSize", min)] {
+                if !(karpenter && size.is_default()) {
+                    add(path, size.map(Value::from));
+                }
+            }
             add("spec.rootVolumeEncryption", root.encrypted.map(Value::from));
             if let Some(iops) = root.iops {
                 add("spec.rootVolumeIops", iops.map(Value::from));

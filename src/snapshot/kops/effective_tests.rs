@@ -152,7 +152,14 @@ fn what_is_written_wins_over_every_default_and_says_that_it_was_written() {
 fn a_gossip_name_is_gossip_unless_dns_is_none() {
     let mut k = kops("1.22.0", json!({"topology": {"dns": {"type": "Public"}}}));
     k.cluster.as_mut().expect("cluster")["metadata"]["name"] = json!("shop.k8s.local");
-    assert_eq!(effective(&k).dns().value, "Gossip");
+    assert_eq!(
+        effective(&k).dns(),
+        Known {
+            value: "Gossip".into(),
+            source: Source::Spec
+        },
+        "told by the name that somebody wrote, so it is no default"
+    );
     k.cluster.as_mut().expect("cluster")["spec"]["topology"]["dns"]["type"] = json!("None");
     assert_eq!(
         effective(&k).dns(),
@@ -161,6 +168,102 @@ fn a_gossip_name_is_gossip_unless_dns_is_none() {
             source: Source::Spec
         }
     );
+}
+
+/// The guess is the lowest release it can be, the border lies above it: both values are named.
+#[test]
+fn a_guess_that_lies_below_a_border_says_both_sides_of_it() {
+    let guessed = |kubernetes: &str, known: bool| {
+        let mut k = kops(
+            kubernetes,
+            json!({"kubernetesVersion": kubernetes, "nonMasqueradeCIDR": "10.128.0.0/12"}),
+        );
+        if !known {
+            k.kops_version = None;
+        }
+        k
+    };
+    let why = |k: Known<String>| match k.source {
+        Source::Default(why) => (k.value, why),
+        other => panic!("{other:?}"),
+    };
+    for (kubernetes, known, both) in [
+        ("1.29.0", false, false),
+        ("1.30.0", false, true),
+        ("1.35.0", false, true),
+        ("1.36.0", false, false),
+        ("1.35.0", true, false),
+    ] {
+        let k = guessed(kubernetes, known);
+        let (_, why) = why(effective(&k).authorization());
+        assert_eq!(
+            why.contains(
+                "alwaysAllow up to kops 1.35, rbac from 1.36: which kops wrote it is not known"
+            ),
+            both,
+            "{kubernetes}: {why}"
+        );
+    }
+    for (kubernetes, known, value, both) in [
+        ("1.21.0", false, "10.128.0.0/15", false),
+        ("1.22.0", false, "10.128.0.0/15", true),
+        ("1.27.0", false, "10.128.0.0/15", true),
+        ("1.28.0", false, "100.64.0.0/13", false),
+        ("1.27.0", true, "10.128.0.0/15", false),
+    ] {
+        let k = guessed(kubernetes, known);
+        let (range, why) = why(effective(&k).service_range());
+        assert_eq!(range, value, "{kubernetes}");
+        assert_eq!(
+            why.contains("10.128.0.0/15") && why.contains("100.64.0.0/13"),
+            both,
+            "{kubernetes}: {why}"
+        );
+    }
+}
+
+#[test]
+fn a_group_of_karpenter_has_no_sizes_by_default_and_a_balancer_without_a_class_is_classic() {
+    let mut k = kops(
+        "1.28.0",
+        json!({"api": {"loadBalancer": {"type": "Public"}}}),
+    );
+    k.instance_groups = vec![
+        json!({"metadata": {"name": "asg"}, "spec": {"role": "Node"}}),
+        json!({"metadata": {"name": "kar"}, "spec": {"role": "Node", "manager": "Karpenter"}}),
+        json!({"metadata": {"name": "kar-said"}, "spec": {"role": "Node", "manager": "Karpenter", "minSize": 1}}),
+    ];
+    let sizes = |k: &Kops| -> Vec<String> {
+        effective(k)
+            .settings()
+            .into_iter()
+            .filter(|s| s.path.ends_with("Size") && !s.path.ends_with("VolumeSize"))
+            .map(|s| format!("{} {}", s.document, s.path))
+            .collect()
+    };
+    assert_eq!(
+        sizes(&k),
+        [
+            "instancegroup/asg spec.maxSize",
+            "instancegroup/asg spec.minSize",
+            "instancegroup/kar-said spec.minSize"
+        ]
+    );
+    let class = |k: &Kops| {
+        effective(k)
+            .settings()
+            .into_iter()
+            .find(|s| s.path == "spec.api.loadBalancer.class")
+            .map(|s| s.value)
+    };
+    assert_eq!(class(&k), Some(json!("Classic")));
+    let written = kops(
+        "1.28.0",
+        json!({"api": {"loadBalancer": {"type": "Public", "class": "Network"}}}),
+    );
+    assert_eq!(class(&written), None);
+    let record = kops("1.28.0", json!({"api": {"dns": {}}}));
+    assert_eq!(class(&record), None);
 }
 
 #[test]
