@@ -3,10 +3,11 @@
 //! The files under `tests/corpus/expected/` were read by people against the reference, line by line. A change of the planner that moves one of them must be
 //! read again: `CROSSFADE_BLESS=1` writes them anew, and the difference is what there is to review.
 
-use super::model::{Plan, Severity};
+use super::model::{Plan, Severity, TargetLaunchTemplate};
 use super::plan;
 use crate::snapshot::files;
 use crate::snapshot::mask::Key;
+use crate::world::cloud::Disk;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -49,19 +50,44 @@ fn told(plan: &Plan) -> String {
         for taint in &g.taints {
             let _ = writeln!(o, "  taint {}={}:{}", taint.key, taint.value, taint.effect);
         }
+        let or = |n: Option<String>| n.unwrap_or_else(|| "-".into());
+        let _ = writeln!(
+            o,
+            "  pods {}, unavailable {}",
+            or(g.max_pods.map(|n| n.to_string())),
+            or(g.max_unavailable.clone())
+        );
+        template(&mut o, &g.launch_template);
     }
     for r in &t.roles {
         let _ = writeln!(
             o,
-            "role {} for {}{}: {}",
+            "role {} for {}{}{}: {}",
             r.name,
             r.service_account.as_deref().unwrap_or("-"),
             if r.existing { " (exists)" } else { "" },
+            r.boundary
+                .as_ref()
+                .map(|b| format!(" within {b}"))
+                .unwrap_or_default(),
             r.policies.join(", ")
         );
     }
     for a in &t.addons {
         let _ = writeln!(o, "add-on {} <- {}", a.name, a.replaces);
+        if let Some(c) = &a.configuration {
+            let _ = writeln!(o, "  with {c}");
+        }
+    }
+    for a in &t.access {
+        let _ = writeln!(
+            o,
+            "access {}: {} {} from {}",
+            a.principal,
+            a.policy.as_deref().unwrap_or("-"),
+            a.groups.join(", "),
+            a.from
+        );
     }
     for f in &plan.findings {
         // What was not read is the same for every spec without a cluster behind it.
@@ -71,6 +97,45 @@ fn told(plan: &Plan) -> String {
         }
     }
     o
+}
+
+/// What nodes are started from; of the user data its length, for it is long.
+fn template(o: &mut String, t: &TargetLaunchTemplate) {
+    let disk = |d: &Disk| {
+        let mut out = format!("{} {} GiB {}", d.device, d.gib, d.kind);
+        for (n, unit) in [(d.iops, "iops"), (d.throughput, "MiB/s")] {
+            if let Some(n) = n {
+                let _ = write!(out, " {n} {unit}");
+            }
+        }
+        match (&d.kms_key, d.encrypted) {
+            (Some(key), _) => out.push_str(&format!(" encrypted with {key}")),
+            (None, true) => out.push_str(" encrypted"),
+            (None, false) => out.push_str(" not encrypted"),
+        }
+        if !d.delete_on_termination {
+            out.push_str(" stays");
+        }
+        out
+    };
+    let _ = writeln!(o, "  root {}", disk(&t.root));
+    for v in &t.volumes {
+        let _ = writeln!(o, "  volume {}", disk(v));
+    }
+    let _ = writeln!(
+        o,
+        "  metadata tokens {}, {} hops",
+        t.http_tokens, t.hop_limit
+    );
+    if !t.security_groups.is_empty() {
+        let _ = writeln!(o, "  security groups {}", t.security_groups.join(", "));
+    }
+    for (k, v) in &t.tags {
+        let _ = writeln!(o, "  tag {k}={v}");
+    }
+    if let Some(u) = &t.user_data {
+        let _ = writeln!(o, "  user data of {} bytes", u.len());
+    }
 }
 
 /// Plans of all AWS specs of a folder by file name.

@@ -143,6 +143,22 @@ pub(super) fn subnets(snapshot: &Snapshot) -> Vec<Subnet> {
         .collect()
 }
 
+/// Whether one subnet takes all of the VPC's range, and there is no further range.
+fn full(snapshot: &Snapshot, subnets: &[Subnet]) -> bool {
+    let Some(c) = &snapshot.kops.cluster else {
+        return false;
+    };
+    let of = |name: &str| {
+        c.pointer(&format!("/spec/{name}"))
+            .or(c.pointer(&format!("/spec/networking/{name}")))
+    };
+    let more = of("additionalNetworkCIDRs")
+        .and_then(Value::as_array)
+        .is_some_and(|a| !a.is_empty());
+    let whole = of("networkCIDR").and_then(Value::as_str).and_then(range);
+    !more && whole.is_some() && subnets.iter().any(|s| range(&s.cidr) == whole)
+}
+
 /// Makes the target.
 pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
     let mut findings = vec![];
@@ -194,7 +210,11 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
                 "EKS wants subnets in two zones, blue has {}",
                 zones.iter().cloned().collect::<Vec<_>>().join(", ")
             ),
-            "Make a subnet in a second zone and name both under green.subnets.",
+            if full(snapshot, &subnets) {
+                "The only subnet fills the whole networkCIDR: associate a second range with the VPC first (not of 100.64.0.0/10, where blue's pods and services may have theirs), make a subnet of it in a second zone, and name both under green.subnets."
+            } else {
+                "Make a subnet in a second zone and name both under green.subnets."
+            },
             "eks.md 1.2",
         ));
     }

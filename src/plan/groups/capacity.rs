@@ -2,8 +2,8 @@
 
 use super::super::kops::number;
 use super::super::model::Severity;
-use super::Ig;
 use super::types::Machine;
+use super::{Ig, labels};
 use crate::object::label;
 use serde_json::Value;
 
@@ -135,11 +135,12 @@ fn live(ig: &Ig) -> Option<(u32, &'static str)> {
     {
         return Some((g.desired, "blue's Auto Scaling group"));
     }
+    let value = labels::instance_group(ig);
     let nodes = ig
         .snapshot
         .blue
         .of_kind("Node")
-        .filter(|n| label(n, "kops.k8s.io/instancegroup") == Some(&ig.name))
+        .filter(|n| label(n, "kops.k8s.io/instancegroup") == Some(&value))
         .count() as u32;
     (nodes > 0).then_some((nodes, "blue's API"))
 }

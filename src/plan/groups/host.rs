@@ -42,8 +42,17 @@ const PACKAGES: &[(&str, &str)] = &[
     ("xz-utils", "xz"),
 ];
 
-/// What comes along; everything else becomes a finding.
-pub(super) fn changes(ig: &mut Ig, machine: &Machine) -> Vec<Change> {
+/// What the cluster's document alone does to every node, in words: the same for all groups, so it is said once for the plan.
+pub(super) fn of_all(ig: &Ig) -> Vec<String> {
+    let mut items = hooks(ig);
+    items.extend(files(ig));
+    items.extend(packages(ig));
+    items.extend(kernel(ig));
+    items.into_iter().map(|i| i.words).collect()
+}
+
+/// What comes along; everything else becomes a finding. `of_all`: what the plan says once for all groups that have not decided.
+pub(super) fn changes(ig: &mut Ig, machine: &Machine, of_all: &[String]) -> Vec<Change> {
     let mut items = user_data(ig);
     items.extend(hooks(ig));
     items.extend(files(ig));
@@ -59,9 +68,16 @@ pub(super) fn changes(ig: &mut Ig, machine: &Machine) -> Vec<Change> {
     let all: Vec<&str> = items.iter().map(|i| i.words.as_str()).collect();
     match ig.wish.host_changes {
         None => {
+            let own: Vec<&str> = all
+                .into_iter()
+                .filter(|w| !of_all.iter().any(|o| o == w))
+                .collect();
+            if own.is_empty() {
+                return vec![];
+            }
             let message = format!(
                 "changes its hosts, and green's nodes would be without that: {}",
-                all.join("; ")
+                own.join("; ")
             );
             let remedy = format!(
                 "Read each; then say hostChanges: true (take along what AL2023 can run) or false (leave it) under green.nodeGroups.{}. A DaemonSet is often the better place.",

@@ -192,6 +192,18 @@ fn merged(ig: &Ig) -> Map<String, Value> {
     out
 }
 
+/// Settings that somebody gave the kubelets of a group, by name; those that are kops's own are left out.
+pub(super) fn named(ig: &Ig) -> Vec<String> {
+    let mut out: Vec<String> = merged(ig)
+        .into_iter()
+        .map(|(k, _)| k)
+        // maxPods is in that list because `pods` has a rule for it.
+        .filter(|k| k == "maxPods" || !OWN.contains(&k.as_str()))
+        .collect();
+    out.sort();
+    out
+}
+
 /// The node configuration of a group.
 pub(super) fn settings(ig: &mut Ig, machine: &Machine) -> Kubelet {
     let blue = merged(ig);
@@ -401,13 +413,24 @@ pub(super) fn max_pods(ig: &Ig, kubelet: &Kubelet, types: &[String]) -> Option<u
     Some(wished.map_or(most, |n| n.min(most)))
 }
 
+/// Whether a URL has no port or a number for one: `http://HostIP2:Port2` is of an example.
+fn port(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let host = rest.split('/').next().unwrap_or("");
+    // An IPv6 address has colons of its own.
+    let after = host.rsplit_once(']').map_or(host, |(_, after)| after);
+    after
+        .split_once(':')
+        .is_none_or(|(_, port)| port.parse::<u16>().is_ok())
+}
+
 /// Registry mirrors of containerd; other settings of it belong to kops's own installation.
 fn mirrors(ig: &mut Ig, machine: &Machine) -> BTreeMap<String, Vec<String>> {
     let Some(containerd) = ig.over_cluster("/spec/containerd").cloned() else {
         return BTreeMap::new();
     };
     let mut out = BTreeMap::new();
-    let mut hidden = vec![];
+    let (mut hidden, mut odd) = (vec![], vec![]);
     for (registry, urls) in containerd
         .pointer("/registryMirrors")
         .and_then(Value::as_object)
@@ -426,7 +449,12 @@ fn mirrors(ig: &mut Ig, machine: &Machine) -> BTreeMap<String, Vec<String>> {
         };
         // A name and a password in a URL, or something that is no URL at all, is not for a plan.
         if urls.iter().all(|u| safe(u)) && safe(registry) && !registry.contains("..") {
-            out.insert(registry.clone(), urls);
+            // containerd refuses the whole hosts.toml for one such URL.
+            let (good, bad): (Vec<String>, Vec<String>) = urls.into_iter().partition(|u| port(u));
+            odd.extend(bad.into_iter().map(|u| format!("{u} of {registry}")));
+            if !good.is_empty() {
+                out.insert(registry.clone(), good);
+            }
         } else {
             hidden.push(registry.clone());
         }
@@ -440,6 +468,17 @@ fn mirrors(ig: &mut Ig, machine: &Machine) -> BTreeMap<String, Vec<String>> {
                 hidden.join(", ")
             ),
             "Give green's nodes these mirrors by hand.",
+        );
+    }
+    if !odd.is_empty() {
+        ig.find(
+            "KOPS-ig-containerd",
+            Severity::Warning,
+            format!(
+                "mirrors whose port is no number are left out: {}",
+                odd.join(", ")
+            ),
+            "Correct registryMirrors on blue.",
         );
     }
     if machine.bottlerocket && !out.is_empty() {
@@ -483,8 +522,19 @@ fn mirrors(ig: &mut Ig, machine: &Machine) -> BTreeMap<String, Vec<String>> {
     }
     if !out.is_empty() {
         let names: Vec<&str> = out.keys().map(String::as_str).collect();
-        ig.notes
-            .push(format!("registry mirrors of blue for {}", names.join(", ")));
+        let names = names.join(", ");
+        let all = if out.contains_key("*") {
+            ". The mirror of * stands before every other registry: green's add-on images, which blue never pulled, come through it as well"
+        } else {
+            ""
+        };
+        ig.find(
+            "KOPS-ig-containerd",
+            Severity::Info,
+            format!("registry mirrors of blue for {names} come along in the user data{all}"),
+            "Make sure that green's subnets reach them.",
+        );
+        ig.note(format!("registry mirrors of blue for {names}"));
     }
     out
 }

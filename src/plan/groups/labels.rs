@@ -73,7 +73,7 @@ fn list<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
 }
 
 /// Labels that somebody gave the group on blue: of the cluster's kubelet, of the group's, of the group (kops.md 1.5).
-fn declared(ig: &Ig) -> BTreeMap<String, String> {
+pub(super) fn declared(ig: &Ig) -> BTreeMap<String, String> {
     let mut out = BTreeMap::new();
     for source in [
         ig.of_cluster("/spec/kubelet/nodeLabels"),
@@ -109,6 +109,14 @@ pub(super) fn of_blue(ig: &Ig) -> BTreeMap<String, String> {
         out.entry(k.into()).or_insert_with(|| v.into());
     }
     out
+}
+
+/// Value of `kops.k8s.io/instancegroup` on blue's nodes of this group: what somebody declared, else the group's name (kops.md 1.5).
+pub(super) fn instance_group(ig: &Ig) -> String {
+    declared(ig)
+        .remove("kops.k8s.io/instancegroup")
+        .filter(|v| !v.is_empty())
+        .unwrap_or_else(|| ig.name.clone())
 }
 
 /// kops writes the label and the taint of GPU nodes itself where it installs the driver, and on machines with a GPU only.
@@ -185,8 +193,10 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
         }
     }
     if selected.contains("kops.k8s.io/instancegroup") {
-        out.labels
-            .insert(INSTANCE_GROUP.into(), names::label_value(&ig.name));
+        out.labels.insert(
+            INSTANCE_GROUP.into(),
+            names::label_value(&instance_group(ig)),
+        );
         ig.note(format!("label {INSTANCE_GROUP} stands in for kops.k8s.io/instancegroup, by which workloads select"));
     }
     for (k, v) in ig.wish.labels.clone() {
@@ -206,23 +216,26 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
     out
 }
 
-/// Taints: the union of the cluster's kubelet, the group's kubelet and the group (kops.md 1.5).
-pub(super) fn taints(ig: &mut Ig) -> Vec<Taint> {
-    let of_cluster: Vec<String> = ig
+/// Taints as kops spells them: the union of the cluster's kubelet, the group's kubelet and the group (kops.md 1.5), kops's own of GPU nodes.
+pub(super) fn spelled(ig: &Ig) -> Vec<String> {
+    let mut out: Vec<String> = ig
         .of_cluster("/spec/kubelet/taints")
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
         .filter_map(|t| t.as_str().map(String::from))
-        .collect();
-    let mut spelled: Vec<String> = of_cluster
-        .into_iter()
         .chain(strings(ig.doc, "/spec/kubelet/taints"))
         .chain(strings(ig.doc, "/spec/taints"))
         .collect();
     if gpu_by_kops(ig) {
-        spelled.push("nvidia.com/gpu:NoSchedule".into());
+        out.push("nvidia.com/gpu:NoSchedule".into());
     }
+    out
+}
+
+/// Taints of green's nodes.
+pub(super) fn taints(ig: &mut Ig) -> Vec<Taint> {
+    let spelled = spelled(ig);
     let mut out: Vec<Taint> = vec![];
     for t in spelled {
         match taint(&t) {

@@ -131,6 +131,8 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
             .map(|d| text(d, "/metadata/name").unwrap_or("")),
     );
     unknown_wishes(spec, &workers, &mut out.findings);
+    let mut named: Vec<(String, String)> = vec![];
+    let of_all = host_of_all(spec, snapshot, &workers, &mut out.findings);
     for doc in workers {
         let name = text(doc, "/metadata/name").unwrap_or("").to_string();
         let object = format!("instancegroup/{name}");
@@ -150,13 +152,22 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
             findings: vec![],
             notes: vec![],
         };
-        if let Some(made) = instance_group(&mut ig, places, &selected, &volumes, &mut names) {
+        if let Some(made) =
+            instance_group(&mut ig, places, &selected, &volumes, &mut names, &of_all)
+        {
+            // Blue's nodes carry the declared value; two groups may declare the same one.
+            let value = labels::instance_group(&ig);
+            named.push((ig.name.clone(), names::label_value(&value)));
             out.instance_groups
-                .insert(ig.name.clone(), names::label_value(&ig.name));
+                .insert(value.clone(), names::label_value(&value));
             out.label_keys.extend(made.label_keys);
             out.groups.extend(made.groups);
         }
         out.findings.append(&mut ig.findings);
+    }
+    // Who selects by a group's name means the group, unless another one carries that value.
+    for (name, value) in named {
+        out.instance_groups.entry(name).or_insert(value);
     }
     let count = out.groups.len();
     if count > 30 {
@@ -170,6 +181,68 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
         ));
     }
     out
+}
+
+/// Hooks, files, packages and kernel settings of the cluster's document: one finding for all groups that have not decided, and also when no
+/// group is there to decide, or Karpenter makes all nodes (kops.md 3, 8.4).
+fn host_of_all(
+    spec: &Spec,
+    snapshot: &Snapshot,
+    workers: &[&Value],
+    findings: &mut Vec<Finding>,
+) -> Vec<String> {
+    let cluster = Ig {
+        doc: &Value::Null,
+        name: String::new(),
+        object: "kops/spec.hooks".into(),
+        spec,
+        snapshot,
+        wish: NodeGroupWish::default(),
+        gpu: false,
+        findings: vec![],
+        notes: vec![],
+    };
+    let words = host::of_all(&cluster);
+    if words.is_empty() {
+        return words;
+    }
+    let managed: Vec<&str> = workers
+        .iter()
+        .filter(|d| !by_karpenter(d))
+        .filter_map(|d| text(d, "/metadata/name"))
+        .collect();
+    let wish = |name: &str| spec.green.node_groups.get(name);
+    let open: Vec<&str> = managed
+        .iter()
+        .copied()
+        .filter(|n| wish(n).is_none_or(|w| !w.skip && w.host_changes.is_none()))
+        .collect();
+    let remedy = if managed.is_empty() {
+        "Read each; what green's nodes need goes into a DaemonSet, or into the user data of Karpenter's EC2NodeClass.".to_string()
+    } else if open.is_empty() {
+        return words;
+    } else {
+        format!(
+            "Read each; then say hostChanges: true (take along what AL2023 can run) or false (leave it) under green.nodeGroups for {}. A DaemonSet is often the better place.",
+            open.join(", ")
+        )
+    };
+    findings.push(note(
+        "KOPS-ig-host",
+        Severity::Warning,
+        &cluster.object,
+        format!(
+            "the cluster changes the hosts of all its nodes, and green's would be without that: {}",
+            words.join("; ")
+        ),
+        &remedy,
+        source("KOPS-ig-host"),
+    ));
+    words
+}
+
+fn by_karpenter(doc: &Value) -> bool {
+    text(doc, "/spec/manager").is_some_and(|m| m.eq_ignore_ascii_case("karpenter"))
 }
 
 /// `None` for a worker group; otherwise what is said about the others.
@@ -235,6 +308,7 @@ fn instance_group(
     selected: &labels::Selected,
     volumes: &[zones::ZonalVolume],
     names: &mut Names,
+    of_all: &[String],
 ) -> Option<Made> {
     if ig.wish.skip {
         ig.find(
@@ -245,16 +319,8 @@ fn instance_group(
         );
         return None;
     }
-    if ig
-        .text("/spec/manager")
-        .is_some_and(|m| m.eq_ignore_ascii_case("karpenter"))
-    {
-        ig.find(
-            "KOPS-ig-karpenter",
-            Severity::Warning,
-            "is managed by Karpenter and becomes no managed node group: there is no Auto Scaling group behind it",
-            "Install Karpenter on green and write an EC2NodeClass and a NodePool with its types, labels, taints and kubelet settings.",
-        );
+    if by_karpenter(ig.doc) {
+        operate::karpenter(ig);
         return None;
     }
     let machine = types::machine(ig);
@@ -266,7 +332,7 @@ fn instance_group(
     let parts = capacity::parts(ig, &machine, sizes);
     let disks = disks::disks(ig, &machine);
     let kubelet = kubelet::settings(ig, &machine);
-    let host = host::changes(ig, &machine);
+    let host = host::changes(ig, &machine, of_all);
     let template = template::template(ig, &machine, &own, disks, &kubelet, host);
     let max_unavailable = operate::max_unavailable(ig);
     operate::findings(ig, &machine);

@@ -1,9 +1,9 @@
 //! What kops did with a group's Auto Scaling group and its nodes besides starting them, and who does it on green (kops.md 3).
 
-use super::super::kops::text;
+use super::super::kops::{strings, text};
 use super::super::model::Severity;
-use super::Ig;
 use super::types::Machine;
+use super::{Ig, kubelet, labels};
 use serde_json::Value;
 
 /// Nodes that an update may take away at once: EKS has 1 to 100 or a percentage; kops's default is 1 as well.
@@ -48,6 +48,48 @@ pub(super) fn max_unavailable(ig: &mut Ig) -> Option<String> {
         ));
     }
     Some(format!("{inside}{unit}"))
+}
+
+/// A group without an Auto Scaling group behind it: what its NodePool on green must carry (kops.md 3).
+pub(super) fn karpenter(ig: &mut Ig) {
+    let mut types = strings(ig.doc, "/spec/mixedInstancesPolicy/instances");
+    if types.is_empty() {
+        types = ig
+            .text("/spec/machineType")
+            .into_iter()
+            .flat_map(|t| t.split(','))
+            .map(|t| t.trim().to_string())
+            .filter(|t| !t.is_empty())
+            .collect();
+    }
+    let mut carries = vec![if types.is_empty() {
+        "no machineType: Karpenter chose".to_string()
+    } else {
+        format!("types {}", types.join(", "))
+    }];
+    let labels: Vec<String> = labels::declared(ig)
+        .into_iter()
+        .map(|(k, v)| format!("{k}={v}"))
+        .collect();
+    let mut add = |what: &str, list: Vec<String>| {
+        carries.push(if list.is_empty() {
+            format!("no {what}")
+        } else {
+            format!("{what} {}", list.join(", "))
+        });
+    };
+    add("labels", labels);
+    add("taints", labels::spelled(ig));
+    add("kubelet settings", kubelet::named(ig));
+    ig.find(
+        "KOPS-ig-karpenter",
+        Severity::Warning,
+        format!(
+            "is managed by Karpenter and becomes no managed node group: there is no Auto Scaling group behind it. Its NodePool and EC2NodeClass on green must carry: {}",
+            carries.join("; ")
+        ),
+        "Install Karpenter on green and write an EC2NodeClass and a NodePool that carry this.",
+    );
 }
 
 /// Findings for what has no place in a managed node group.
@@ -188,11 +230,11 @@ fn scaling(ig: &mut Ig) {
             "Give min = max under green.nodeGroups, or list groups by name in green's autoscaler.",
         );
     }
-    if ig.field("/spec/autoscalePriority").is_some() {
+    if let Some(priority) = ig.field("/spec/autoscalePriority").cloned() {
         ig.find(
             "KOPS-ig-autoscalePriority",
             Severity::Info,
-            "has a priority for kops's autoscaler, whose map names Auto Scaling groups of blue",
+            format!("has priority {priority} for kops's autoscaler, whose map names Auto Scaling groups of blue"),
             "Write the priority map of green's autoscaler with the names of its groups (eks-NAME-...).",
         );
     }

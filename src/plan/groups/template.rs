@@ -78,11 +78,21 @@ fn metadata(ig: &mut Ig) -> (String, u32) {
         )),
         (None, _) if optional => ig.find(
             "KOPS-ig-imds",
-            Severity::Info,
+            Severity::Warning,
             "blue's nodes answer metadata requests without a token, so every pod could ask for the node's role; green demands tokens (version 2), over two hops so that pods still reach it: a program that knows only version 1 gets no answer",
             "Give such programs a newer SDK or a role of their own (IAM-04).",
         ),
         (None, _) => ig.note("instance metadata: tokens required, the default of kops from Kubernetes 1.27 on"),
+    }
+    if tokens.as_deref() == Some("optional")
+        && let Some(hops) = hops.filter(|h| *h > 1)
+    {
+        ig.find(
+            "KOPS-ig-imds",
+            Severity::Warning,
+            format!("instance metadata comes along as on blue, without a token and over {hops} hops: every pod of green has the node's role, and so has whoever makes one fetch an address"),
+            "Say httpTokens: required and httpPutResponseHopLimit: 1 on blue's group once no pod needs the node's role; give those that do a role of their own (IAM-04).",
+        );
     }
     if !reached {
         ig.note("pods outside the host's network cannot reach the instance metadata, as on blue");

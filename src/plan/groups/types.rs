@@ -3,7 +3,7 @@
 use super::super::fit::cni;
 use super::super::kops::strings;
 use super::super::model::Severity;
-use super::Ig;
+use super::{Ig, labels};
 use crate::instance_types;
 use crate::object::label;
 use crate::snapshot::model::Snapshot;
@@ -130,11 +130,12 @@ fn by_requirements(
     mixed: Vec<String>,
     machine: Vec<String>,
 ) -> (Vec<String>, Vec<String>) {
+    let value = labels::instance_group(ig);
     let running: BTreeSet<String> = ig
         .snapshot
         .blue
         .of_kind("Node")
-        .filter(|n| label(n, "kops.k8s.io/instancegroup") == Some(&ig.name))
+        .filter(|n| label(n, "kops.k8s.io/instancegroup") == Some(&value))
         .filter_map(|n| {
             label(n, "node.kubernetes.io/instance-type")
                 .or_else(|| label(n, "beta.kubernetes.io/instance-type"))

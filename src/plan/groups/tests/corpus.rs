@@ -178,12 +178,22 @@ fn priorities_metadata_mirrors_and_profiles_of_real_clusters() {
             .count(),
         2
     );
+    for priority in ["priority 100 ", "priority 50 "] {
+        assert!(
+            p.findings
+                .iter()
+                .any(|f| f.id == "KOPS-ig-autoscalePriority" && f.message.contains(priority)),
+            "{priority}"
+        );
+    }
     let p = of("ipv6-calico-kops1.25.yaml");
     let t = &one(&p).launch_template;
     assert_eq!((t.http_tokens.as_str(), t.hop_limit), ("required", 3));
     let p = of("containerd-custom.yaml");
     let text = one(&p).launch_template.user_data.clone().expect("mirrors");
-    assert!(text.contains("certs.d/docker.io/") && text.contains("certs.d/_default/"));
+    assert!(text.contains("certs.d/docker.io/"));
+    // `http://HostIP2:Port2`: no containerd reads that.
+    assert!(!text.contains("certs.d/_default/"));
     let p = of("existing-iam-kops1.18.yaml");
     assert!(ids(&p).contains(&"KOPS-ig-iam"));
     let p = of("warmpool-containerproxy.yaml");

@@ -1,7 +1,7 @@
 //! What blue does to its hosts: a decision, and never shown (kops.md 3, 8.4).
 
 use super::{Company, blocks, finding, silent};
-use crate::plan::model::Severity;
+use crate::plan::model::{Finding, Severity};
 use serde_json::{Value, json};
 
 const SECRET: &str = "#!/bin/sh\nexport TOKEN=hunter2\napt-get install -y curl\necho ${HOME}\n";
@@ -134,19 +134,68 @@ fn hooks_and_files_of_the_cluster_count_for_nodes_and_the_groups_take_their_plac
     ]);
     c.cluster()["fileAssets"] = json!([{"name": "audit", "roles": ["Master"], "content": "x"}]);
     let f = finding(&c.plan(), "KOPS-ig-host");
-    assert!(f.message.contains("hook all") && f.message.contains("hook same"));
+    assert_eq!(f.message.matches("hook same").count(), 1);
+    assert!(!f.message.contains("hook all"), "said for the cluster");
+    let f = of_cluster(&c).expect("said once");
+    assert!(f.message.contains("hook all"), "{f:?}");
     assert!(
         !f.message.contains("masters") && !f.message.contains("audit"),
         "{}",
         f.message
     );
-    assert_eq!(f.message.matches("hook same").count(), 1);
     c.wish(json!({"hostChanges": false}));
-    assert_eq!(finding(&c.plan(), "KOPS-ig-host").severity, Severity::Info);
+    let f = finding(&c.plan(), "KOPS-ig-host");
+    assert_eq!(f.severity, Severity::Info);
+    assert!(f.message.contains("hook all") && f.message.matches("hook same").count() == 1);
+    assert_eq!(of_cluster(&c), None, "the only group has decided");
     silent(
         &Company::new(json!({"machineType": "m5.large"})).plan(),
         "KOPS-ig-host",
     );
+}
+
+/// What is said about the cluster's own hooks and files.
+fn of_cluster(c: &Company) -> Option<Finding> {
+    let mut all: Vec<Finding> = c
+        .plan()
+        .findings
+        .into_iter()
+        .filter(|f| f.id == "KOPS-ig-host" && f.object == "kops/spec.hooks")
+        .collect();
+    assert!(all.len() <= 1, "once for a plan: {all:?}");
+    all.pop()
+}
+
+#[test]
+fn what_the_cluster_does_to_all_hosts_is_said_once_whatever_groups_there_are() {
+    let mut c = Company::new(json!({"machineType": "m5.large"}));
+    c.add("second", json!({"machineType": "m5.large"}));
+    c.cluster()["hooks"] = json!([{"execContainer": {"image": "busybox", "command": ["sh"]}}]);
+    c.cluster()["fileAssets"] =
+        json!([{"name": "audit", "path": "/etc/audit.yaml", "content": "x"}]);
+    c.cluster()["packages"] = json!(["nfs-common"]);
+    c.cluster()["sysctlParameters"] = json!(["vm.max_map_count=262144"]);
+    let said = |c: &Company| {
+        let f = of_cluster(c).expect("a finding");
+        assert_eq!(f.severity, Severity::Warning);
+        for word in [
+            "hook hook-0",
+            "file /etc/audit.yaml",
+            "package nfs-common",
+            "kernel settings vm.max_map_count",
+        ] {
+            assert!(f.message.contains(word), "{word} in {f:?}");
+        }
+        f.remedy
+    };
+    assert!(said(&c).contains("for nodes, second"));
+    // Karpenter makes all nodes; then no worker group at all.
+    for ig in &mut c.snapshot.kops.instance_groups {
+        ig["spec"]["manager"] = json!("Karpenter");
+    }
+    assert!(said(&c).contains("EC2NodeClass"));
+    c.snapshot.kops.instance_groups.clear();
+    said(&c);
 }
 
 #[test]

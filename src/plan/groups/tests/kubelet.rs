@@ -174,6 +174,26 @@ fn mirrors_become_files_that_containerd_of_al2023_reads() {
         !text.contains("registry.mirrors"),
         "that key beside config_path keeps containerd from starting"
     );
+    let f = finding(&c.plan(), "KOPS-ig-containerd");
+    assert_eq!(f.severity, Severity::Info);
+    assert!(
+        f.message.contains("*, docker.io") && f.message.contains("add-on images"),
+        "{f:?}"
+    );
+    // A port that is no number keeps containerd from reading the others of the registry.
+    c.cluster()["containerd"] = json!({"registryMirrors": {
+        "docker.io": ["https://mirror.shop.test", "http://[fd00::1]:5000/v2"], "*": ["http://HostIP2:Port2"]}});
+    let p = c.plan();
+    let text = p.target.node_groups[0]
+        .launch_template
+        .user_data
+        .clone()
+        .expect("user data");
+    assert!(!text.contains("HostIP2") && !text.contains("_default"));
+    assert!(text.contains("mirror.shop.test") && text.contains("[fd00::1]:5000"));
+    let f = finding(&p, "KOPS-ig-containerd");
+    assert_eq!(f.severity, Severity::Warning);
+    assert!(f.message.contains("http://HostIP2:Port2 of *"), "{f:?}");
     // A password in a URL is not for a plan.
     c.cluster()["containerd"] =
         json!({"registryMirrors": {"docker.io": ["https://me:hunter2@mirror.shop.test"]}});

@@ -100,6 +100,41 @@ fn workloads_that_select_an_instance_group_find_its_nodes_whatever_it_becomes() 
 }
 
 #[test]
+fn a_group_whose_nodes_are_labelled_otherwise_than_its_name_is_found_by_that_label() {
+    // kops.md 1.5: the group's own nodeLabels win; `kops create cluster` of old wrote another name there.
+    let mut c = Company::new(
+        json!({"machineType": "m5.large", "minSize": 1, "maxSize": 5,
+        "nodeLabels": {"kops.k8s.io/instancegroup": "nodes-us-test-1a"}}),
+    );
+    c.add("other", json!({"machineType": "m5.large"}));
+    let node = |name: &str| {
+        json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name,
+            "labels": {"kops.k8s.io/instancegroup": "nodes-us-test-1a"}}})
+    };
+    c.snapshot.blue.objects = vec![
+        deployment(json!({"nodeSelector": {"kops.k8s.io/instancegroup": "nodes-us-test-1a"}})),
+        node("a"),
+        node("b"),
+        node("c"),
+    ];
+    let p = c.plan();
+    let g = &p.target.node_groups[0];
+    assert_eq!(g.desired, 3, "nodes are counted by the label they carry");
+    assert_eq!(
+        g.labels
+            .get("crossfade.dev/instancegroup")
+            .map(String::as_str),
+        Some("nodes-us-test-1a")
+    );
+    let (pod, blocked) = on_green(&c);
+    assert_eq!(
+        pod["nodeSelector"],
+        json!({"crossfade.dev/instancegroup": "nodes-us-test-1a"})
+    );
+    assert!(!blocked);
+}
+
+#[test]
 fn a_selector_of_a_group_that_green_has_not_blocks() {
     let mut c = Company::new(json!({"machineType": "m5.large"}));
     c.snapshot.blue.objects = vec![deployment(

@@ -249,7 +249,21 @@ fn groups_of_karpenter_and_skipped_ones_become_none_and_are_named() {
     c.add("other", json!({"machineType": "m5.large"}));
     let p = c.plan();
     assert_eq!(p.target.node_groups.len(), 1);
-    assert_eq!(finding(&p, "KOPS-ig-karpenter").severity, Severity::Warning);
+    let f = finding(&p, "KOPS-ig-karpenter");
+    assert_eq!(f.severity, Severity::Warning);
+    assert!(
+        f.message.contains("no machineType: Karpenter chose"),
+        "{f:?}"
+    );
+    // What the NodePool must carry stands in the finding.
+    c.snapshot.kops.instance_groups[0]["spec"] = json!({"role": "Node", "manager": "Karpenter",
+        "machineType": "c5.large,m5.large", "nodeLabels": {"tier": "batch"}, "taints": ["batch=yes:NoSchedule"],
+        "kubelet": {"maxPods": 20, "anonymousAuth": false}});
+    let f = finding(&c.plan(), "KOPS-ig-karpenter");
+    assert!(
+        f.message.contains("types c5.large, m5.large; labels tier=batch; taints batch=yes:NoSchedule; kubelet settings maxPods"),
+        "{f:?}"
+    );
     c.snapshot.kops.instance_groups[0]["spec"] = json!({"role": "Node", "machineType": "m5.large"});
     c.wish(json!({"skip": true}));
     let p = c.plan();

@@ -137,12 +137,36 @@ fn metadata_options_of_blue_are_kept_and_the_old_default_becomes_tokens_over_two
     // kops at Kubernetes 1.24 asks for no token: every pod reached the metadata. So it must on green.
     let mut c = Company::new(json!({}));
     assert_eq!(imds(json!({})), ("required".into(), 2));
-    assert_eq!(finding(&c.plan(), "KOPS-ig-imds").severity, Severity::Info);
+    let f = finding(&c.plan(), "KOPS-ig-imds");
+    assert_eq!(
+        f.severity,
+        Severity::Warning,
+        "version 1 gets no answer: {f:?}"
+    );
     // From 1.27 on tokens are kops's default, over one hop: pods never reached it, and do not on green.
     c.cluster()["kubernetesVersion"] = json!("1.27.3");
     let t = c.one().launch_template;
     assert_eq!((t.http_tokens.as_str(), t.hop_limit), ("required", 1));
     silent(&c.plan(), "KOPS-ig-imds");
+}
+
+#[test]
+fn metadata_without_tokens_over_several_hops_gives_every_pod_the_nodes_role_and_that_is_said() {
+    let imds = |m: Value| Company::new(json!({"instanceMetadata": m})).plan();
+    let f = finding(
+        &imds(json!({"httpTokens": "optional", "httpPutResponseHopLimit": 2})),
+        "KOPS-ig-imds",
+    );
+    assert_eq!(f.severity, Severity::Warning);
+    assert!(f.message.contains("every pod"), "{f:?}");
+    silent(
+        &imds(json!({"httpTokens": "optional", "httpPutResponseHopLimit": 1})),
+        "KOPS-ig-imds",
+    );
+    silent(
+        &imds(json!({"httpTokens": "required", "httpPutResponseHopLimit": 2})),
+        "KOPS-ig-imds",
+    );
 }
 
 #[test]

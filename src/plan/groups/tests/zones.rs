@@ -222,3 +222,17 @@ fn a_mixed_group_with_volumes_is_split_both_ways_and_sums_hold() {
     );
     assert!(g.iter().any(|g| g.name == "nodes-spot-eu-west-1b"));
 }
+
+#[test]
+fn a_network_that_one_subnet_fills_needs_a_second_range_before_a_second_subnet() {
+    let remedy = |cidr: &str| {
+        let mut c = Company::new(json!({"machineType": "m5.large"}));
+        c.cluster()["networkCIDR"] = json!("172.20.0.0/16");
+        c.cluster()["subnets"] =
+            json!([{"name": "a", "zone": "eu-west-1a", "type": "Private", "cidr": cidr}]);
+        let f = c.plan().findings.into_iter().find(|f| f.id == "EKS-zones");
+        f.expect("one zone only (eks.md 1.2)").remedy
+    };
+    assert!(remedy("172.20.0.0/16").contains("second range"));
+    assert!(!remedy("172.20.32.0/19").contains("second range"));
+}
