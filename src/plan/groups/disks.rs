@@ -166,6 +166,18 @@ fn further(ig: &mut Ig, default_kind: &str, encrypted: bool) -> Vec<Disk> {
             .unwrap_or(default_kind)
             .to_string();
         let (iops, throughput) = speed(&kind, number(&v, "/iops"), number(&v, "/throughput"));
+        let kms_key = v["key"]
+            .as_str()
+            .filter(|k| !k.is_empty())
+            .map(String::from);
+        if let Some(key) = &kms_key {
+            ig.find(
+                "KOPS-ig-disk",
+                Severity::Warning,
+                format!("its volumes {device} are encrypted with {key}, a key of your own: the Auto Scaling role of the account must be allowed to use it, or no node starts"),
+                "Check the key's grants for AWSServiceRoleForAutoScaling before the run.",
+            );
+        }
         out.push(Disk {
             device,
             gib,
@@ -173,10 +185,7 @@ fn further(ig: &mut Ig, default_kind: &str, encrypted: bool) -> Vec<Disk> {
             iops,
             throughput,
             encrypted: v["encrypted"].as_bool().unwrap_or(encrypted),
-            kms_key: v["key"]
-                .as_str()
-                .filter(|k| !k.is_empty())
-                .map(String::from),
+            kms_key,
             delete_on_termination: !keep,
         });
     }
@@ -187,9 +196,18 @@ fn further(ig: &mut Ig, default_kind: &str, encrypted: bool) -> Vec<Disk> {
             format!(
                 "further volumes come along in the launch template: {}",
                 out.iter()
-                    .map(|d| format!("{} {} GiB {}", d.device, d.gib, d.kind))
+                    .map(|d| {
+                        let key = d.kms_key.as_ref().map(|k| format!(", encrypted with {k}"));
+                        format!(
+                            "{} {} GiB {}{}",
+                            d.device,
+                            d.gib,
+                            d.kind,
+                            key.unwrap_or_default()
+                        )
+                    })
                     .collect::<Vec<_>>()
-                    .join(", ")
+                    .join("; ")
             ),
             "Who formats and mounts them is user data: see KOPS-ig-host.",
         );

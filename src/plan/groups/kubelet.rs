@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 pub(super) struct Kubelet {
     /// Fields of KubeletConfiguration.
     pub config: Map<String, Value>,
-    /// Pods on a node, when that is known.
-    pub max_pods: Option<u32>,
+    /// maxPods of blue's kubelet.
+    pub wished_pods: Option<u32>,
     /// Registry to its mirrors.
     pub mirrors: BTreeMap<String, Vec<String>>,
 }
@@ -257,7 +257,7 @@ pub(super) fn settings(ig: &mut Ig, machine: &Machine) -> Kubelet {
             "Decide for each; what is needed can be set in the node configuration by hand.",
         );
     }
-    let max_pods = pods(ig, machine, &blue, &mut config);
+    let wished_pods = pods(ig, machine, &blue, &mut config);
     let reserved: Vec<&str> = ["kubeReserved", "systemReserved", "evictionHard"]
         .into_iter()
         .filter(|k| config.contains_key(*k))
@@ -272,7 +272,7 @@ pub(super) fn settings(ig: &mut Ig, machine: &Machine) -> Kubelet {
     }
     Kubelet {
         config,
-        max_pods,
+        wished_pods,
         mirrors: mirrors(ig, machine),
     }
 }
@@ -342,54 +342,63 @@ fn pairs(value: &Value, by: char) -> Option<Value> {
     (!out.is_empty()).then(|| json!(out))
 }
 
-/// Pods on a node. The VPC CNI has addresses for so many only; an overlay of blue had 110 whatever the type. A lower wish of blue is kept,
-/// and then memory is reserved for that number: setting maxPods alone does not do it (eks.md 1.7, trap 13).
+/// What every type of EC2 that runs Kubernetes has addresses for: a t3.medium (eks.md 2.1).
+const PODS_ANYWHERE: u32 = 17;
+
+/// maxPods of blue, and whether green's kubelet is told it. The VPC CNI has addresses for so many only; an overlay of blue had 110 whatever
+/// the type. A lower wish of blue is kept, and then memory is reserved for that number: setting maxPods alone does not do it (eks.md 1.7, trap 13).
 fn pods(
     ig: &mut Ig,
     machine: &Machine,
     blue: &Map<String, Value>,
     config: &mut Map<String, Value>,
 ) -> Option<u32> {
-    let prefixes = ig.spec.green.network.prefix_delegation == Some(true);
-    let most = machine
-        .types
-        .iter()
-        .chain(&machine.spot_types)
-        .map(|t| types::max_pods(ig.snapshot, t, prefixes))
-        .collect::<Option<Vec<_>>>()
-        .and_then(|all| all.into_iter().min());
     let wished = blue
         .get("maxPods")
         .and_then(|v| shaped(v, Number))
         .and_then(|v| v.as_u64())
-        .and_then(|n| u32::try_from(n).ok());
-    let Some(wished) = wished else {
-        return most;
-    };
-    match most {
-        Some(most) if wished > most => {
-            ig.find(
-                "KOPS-ig-maxpods",
-                Severity::Warning,
-                format!("blue allows {wished} pods on a node; the VPC CNI has addresses for {most} on {}: that is what green takes", machine.types[0]),
-                if prefixes {
-                    "Take more or larger nodes."
-                } else {
-                    "Set network.prefixDelegation under green, or take more or larger nodes."
-                },
-            );
-            Some(most)
-        }
-        _ => {
-            config.insert("maxPods".into(), json!(wished));
-            if !config.contains_key("kubeReserved") {
-                let memory = format!("{}Mi", 11 * wished + 255);
-                ig.note(format!("maxPods {wished} as on blue, with {memory} reserved for it: kubelet does not count that anew by itself"));
-                config.insert("kubeReserved".into(), json!({"memory": memory}));
-            }
-            Some(wished)
-        }
+        .and_then(|n| u32::try_from(n).ok())?;
+    let all = || machine.types.iter().chain(&machine.spot_types);
+    if let Some((t, most)) = types::fewest_pods(ig, all()).filter(|(_, most)| wished > *most) {
+        ig.find(
+            "KOPS-ig-maxpods",
+            Severity::Warning,
+            format!("blue allows {wished} pods on a node; the VPC CNI has addresses for {most} on {t}: green's nodes take what their type has addresses for"),
+            if types::prefixes_help(ig, t) {
+                "Set network.prefixDelegation under green, or take more or larger nodes."
+            } else {
+                "Take more or larger nodes."
+            },
+        );
+        return Some(wished);
     }
+    let unknown = types::unknown(ig, all());
+    if !unknown.is_empty() && wished > PODS_ANYWHERE {
+        ig.find(
+            "KOPS-ig-maxpods",
+            Severity::NotChecked,
+            format!("blue allows {wished} pods on a node; the limit of {} is not known, so green's kubelet is not told that number", unknown.into_iter().collect::<Vec<_>>().join(", ")),
+            "Run discover against the account, which describes the type, or name a type under green.nodeGroups.",
+        );
+        return Some(wished);
+    }
+    config.insert("maxPods".into(), json!(wished));
+    if !config.contains_key("kubeReserved") {
+        let memory = format!("{}Mi", 11 * wished + 255);
+        ig.note(format!("maxPods {wished} as on blue, with {memory} reserved for it: kubelet does not count that anew by itself"));
+        config.insert("kubeReserved".into(), json!({"memory": memory}));
+    }
+    Some(wished)
+}
+
+/// Pods on each node of a node group, when that is known.
+pub(super) fn max_pods(ig: &Ig, kubelet: &Kubelet, types: &[String]) -> Option<u32> {
+    let wished = kubelet.wished_pods;
+    if !types::unknown(ig, types.iter()).is_empty() {
+        return wished.filter(|n| *n <= PODS_ANYWHERE);
+    }
+    let (_, most) = types::fewest_pods(ig, types.iter())?;
+    Some(wished.map_or(most, |n| n.min(most)))
 }
 
 /// Registry mirrors of containerd; other settings of it belong to kops's own installation.

@@ -3,7 +3,6 @@
 
 use super::super::kops::strings;
 use super::super::model::Severity;
-use super::types::Machine;
 use super::{Ig, names};
 use crate::rewrite::template_path;
 use crate::snapshot::model::Snapshot;
@@ -13,6 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Stands in for `kops.k8s.io/instancegroup`.
 pub(crate) const INSTANCE_GROUP: &str = "crossfade.dev/instancegroup";
+/// kops's label of nodes with a GPU.
+const GPU: &str = "kops.k8s.io/gpu";
 /// Most labels of a managed node group (kops.md 3).
 const MOST_LABELS: usize = 50;
 /// Most taints (eks.md 1.6).
@@ -92,8 +93,7 @@ fn declared(ig: &Ig) -> BTreeMap<String, String> {
         }
     }
     if gpu_by_kops(ig) {
-        out.entry("kops.k8s.io/gpu".into())
-            .or_insert_with(|| "1".into());
+        out.entry(GPU.into()).or_insert_with(|| "1".into());
     }
     out
 }
@@ -111,11 +111,13 @@ pub(super) fn of_blue(ig: &Ig) -> BTreeMap<String, String> {
     out
 }
 
-/// kops writes the label and the taint of GPU nodes itself where it installs the driver.
+/// kops writes the label and the taint of GPU nodes itself where it installs the driver, and on machines with a GPU only.
 fn gpu_by_kops(ig: &Ig) -> bool {
-    ig.over_cluster("/spec/containerd")
-        .and_then(|c| c.pointer("/nvidiaGPU/enabled"))
-        == Some(&Value::Bool(true))
+    ig.gpu
+        && ig
+            .over_cluster("/spec/containerd")
+            .and_then(|c| c.pointer("/nvidiaGPU/enabled"))
+            == Some(&Value::Bool(true))
 }
 
 /// A key that the API of EKS refuses (eks.md 1.6).
@@ -166,11 +168,18 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
             );
             out.labels.insert(new.clone(), v);
             out.stand_ins.insert(k, new);
+        } else if k == GPU && ig.gpu {
+            // KOPS-ig-gpu says it.
         } else {
+            let who = if ig.snapshot.blue.objects.is_empty() {
+                "workloads were not read, so whether one selects by it is not known"
+            } else {
+                "no workload that was read selects by it"
+            };
             ig.find(
                 "KOPS-ig-label",
                 Severity::Warning,
-                format!("label {k}={v} is refused by EKS and left out; no workload that was read selects by it"),
+                format!("label {k}={v} is refused by EKS and left out; {who}"),
                 "Select the nodes by another label.",
             );
         }
@@ -198,7 +207,7 @@ pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
 }
 
 /// Taints: the union of the cluster's kubelet, the group's kubelet and the group (kops.md 1.5).
-pub(super) fn taints(ig: &mut Ig, machine: &Machine) -> Vec<Taint> {
+pub(super) fn taints(ig: &mut Ig) -> Vec<Taint> {
     let of_cluster: Vec<String> = ig
         .of_cluster("/spec/kubelet/taints")
         .and_then(Value::as_array)
@@ -211,7 +220,7 @@ pub(super) fn taints(ig: &mut Ig, machine: &Machine) -> Vec<Taint> {
         .chain(strings(ig.doc, "/spec/kubelet/taints"))
         .chain(strings(ig.doc, "/spec/taints"))
         .collect();
-    if machine.gpu && gpu_by_kops(ig) {
+    if gpu_by_kops(ig) {
         spelled.push("nvidia.com/gpu:NoSchedule".into());
     }
     let mut out: Vec<Taint> = vec![];

@@ -54,6 +54,8 @@ struct Ig<'a> {
     spec: &'a Spec,
     snapshot: &'a Snapshot,
     wish: NodeGroupWish,
+    /// Its machine has GPUs.
+    gpu: bool,
     findings: Vec<Finding>,
     notes: Vec<String>,
 }
@@ -144,6 +146,7 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
                 .cloned()
                 .unwrap_or_default(),
             name,
+            gpu: false,
             findings: vec![],
             notes: vec![],
         };
@@ -255,8 +258,9 @@ fn instance_group(
         return None;
     }
     let machine = types::machine(ig);
+    ig.gpu = machine.gpu;
     let labels = labels::labels(ig, selected);
-    let taints = labels::taints(ig, &machine);
+    let taints = labels::taints(ig);
     let own = zones::subnets(ig, places);
     let sizes = capacity::sizes(ig);
     let parts = capacity::parts(ig, &machine, sizes);
@@ -297,7 +301,7 @@ fn instance_group(
                 labels: labels.labels.clone(),
                 taints: taints.clone(),
                 launch_template: template,
-                max_pods: kubelet.max_pods,
+                max_pods: kubelet::max_pods(ig, &kubelet, &part.types),
                 max_unavailable: max_unavailable.clone(),
                 notes,
                 name,

@@ -1,8 +1,10 @@
 //! Instance types, processor architecture, AMI type and the number of pods (kops.md 3, eks.md 1.6, 2.1).
 
+use super::super::fit::cni;
 use super::super::kops::strings;
 use super::super::model::Severity;
 use super::Ig;
+use crate::instance_types;
 use crate::object::label;
 use crate::snapshot::model::Snapshot;
 use std::collections::BTreeSet;
@@ -22,28 +24,6 @@ pub(super) struct Machine {
     /// AL2023 runs MIME user data and shell; Bottlerocket takes TOML and has no shell (eks.md 1.7).
     pub bottlerocket: bool,
 }
-
-/// (type, network interfaces, addresses each, vCPUs) of common types, for when AWS was not read (eks.md 2.1).
-const TYPES: &[(&str, u32, u32, u32)] = &[
-    ("t2.medium", 3, 6, 2),
-    ("t2.large", 3, 12, 2),
-    ("t3.small", 3, 4, 2),
-    ("t3.medium", 3, 6, 2),
-    ("t3.large", 3, 12, 2),
-    ("t3.xlarge", 4, 15, 4),
-    ("m4.large", 2, 10, 2),
-    ("m5.large", 3, 10, 2),
-    ("m5.xlarge", 4, 15, 4),
-    ("m5.2xlarge", 4, 15, 8),
-    ("m5.4xlarge", 8, 30, 16),
-    ("m6i.large", 3, 10, 2),
-    ("m6i.xlarge", 4, 15, 4),
-    ("m6g.large", 3, 10, 2),
-    ("c5.large", 3, 10, 2),
-    ("c5.xlarge", 4, 15, 4),
-    ("r5.large", 3, 10, 2),
-    ("r5.xlarge", 4, 15, 4),
-];
 
 /// The instance types of a group and the AMI type for them.
 pub(super) fn machine(ig: &mut Ig) -> Machine {
@@ -256,7 +236,7 @@ fn family(t: &str) -> (String, String) {
 
 /// arm64, by EC2's word where it was read, else by the name: `a1`, and a `g` behind the generation (Graviton).
 fn arm(snapshot: &Snapshot, t: &str) -> bool {
-    if let Some(known) = described(snapshot, t) {
+    if let Some(known) = instance_types::find(snapshot, t) {
         return known.arch == "arm64";
     }
     let (letters, rest) = family(t);
@@ -264,14 +244,10 @@ fn arm(snapshot: &Snapshot, t: &str) -> bool {
 }
 
 fn is_gpu(snapshot: &Snapshot, t: &str) -> bool {
-    if let Some(known) = described(snapshot, t) {
+    if let Some(known) = instance_types::find(snapshot, t) {
         return known.gpus > 0;
     }
     matches!(family(t).0.as_str(), "p" | "g" | "gr")
-}
-
-fn described<'s>(snapshot: &'s Snapshot, t: &str) -> Option<&'s crate::world::cloud::InstanceType> {
-    snapshot.aws.as_ref()?.instance_types.as_ref()?.get(t)
 }
 
 /// Families before Nitro that today's AMIs or the VPC CNI's prefixes do not support (kops.md 3).
@@ -294,14 +270,31 @@ fn previous_generation(t: &str) -> bool {
     )
 }
 
-/// Most pods on a node of this type: the VPC CNI's formula and EKS's own cap of 110, or 250 above 30 vCPUs (eks.md 1.7, 2.1).
-pub(super) fn max_pods(snapshot: &Snapshot, t: &str, prefixes: bool) -> Option<u32> {
-    let (interfaces, addresses, vcpus) = match described(snapshot, t) {
-        Some(k) => (k.interfaces, k.addresses, k.vcpus),
-        None => TYPES.iter().find(|x| x.0 == t).map(|x| (x.1, x.2, x.3))?,
-    };
-    let each = addresses.checked_sub(1)?;
-    let cap = if vcpus > 30 { 250 } else { 110 };
-    let slots = interfaces * each * if prefixes { 16 } else { 1 };
-    Some((slots + 2).min(cap))
+/// The type of these that takes the fewest pods, and how many: the VPC CNI's addresses and the cap of managed node groups (eks.md 1.7, 2.1),
+/// by the same rule as the plan of addresses (`plan::fit`). `None`: none of them is known.
+pub(super) fn fewest_pods<'t>(
+    ig: &Ig,
+    types: impl Iterator<Item = &'t String>,
+) -> Option<(&'t str, u32)> {
+    let mode = cni::mode(&cni::environment(ig.spec, ig.snapshot));
+    types
+        .filter_map(|t| {
+            let known = instance_types::find(ig.snapshot, t)?;
+            Some((t.as_str(), mode.max_pods(&known, None).0))
+        })
+        .min_by_key(|(t, most)| (*most, *t))
+}
+
+/// The types of these that nobody knows.
+pub(super) fn unknown<'t>(ig: &Ig, types: impl Iterator<Item = &'t String>) -> BTreeSet<&'t str> {
+    types
+        .filter(|t| instance_types::find(ig.snapshot, t).is_none())
+        .map(String::as_str)
+        .collect()
+}
+
+/// Whether the VPC CNI would hand out more addresses on this type with prefixes, and does not yet: on Nitro only (eks.md 2.1).
+pub(super) fn prefixes_help(ig: &Ig, t: &str) -> bool {
+    !cni::mode(&cni::environment(ig.spec, ig.snapshot)).prefixes
+        && instance_types::find(ig.snapshot, t).is_some_and(|t| t.nitro)
 }

@@ -209,3 +209,22 @@ fn a_group_of_a_split_company_is_the_same_in_any_order_of_input() {
     c.snapshot.kops.instance_groups.reverse();
     assert_eq!(a.digest, c.plan().digest);
 }
+
+#[test]
+fn pods_of_every_group_of_the_corpora_are_those_that_the_plan_of_addresses_counts_with() {
+    let mut seen = 0;
+    for folder in ["kops", "kops-handwritten"] {
+        for (name, plan) in crate::plan::corpus_tests::plans(folder) {
+            for g in &plan.target.node_groups {
+                let fit = plan.network.groups.iter().find(|f| f.node_group == g.name);
+                match fit {
+                    Some(fit) => assert_eq!(g.max_pods, Some(fit.max_pods), "{name}: {}", g.name),
+                    // A type that nobody knows.
+                    None => assert!(g.max_pods.is_none_or(|n| n <= 17), "{name}: {}", g.name),
+                }
+                seen += usize::from(fit.is_some());
+            }
+        }
+    }
+    assert!(seen >= 30, "only {seen} groups");
+}

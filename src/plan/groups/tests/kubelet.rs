@@ -74,6 +74,50 @@ fn more_pods_than_the_cni_has_addresses_for_are_not_promised() {
 }
 
 #[test]
+fn more_pods_than_the_type_has_addresses_for_reach_no_kubelet_whatever_the_type() {
+    // eks.md 2.1: 4 x (15 - 1) + 2, 3 x (10 - 1) + 2, 4 x (15 - 1) + 2; blue ran an overlay with 110 on each.
+    for (t, most) in [("m6g.xlarge", 58), ("m5a.large", 29), ("i3.2xlarge", 58)] {
+        let c = Company::new(json!({"machineType": t, "kubelet": {"maxPods": 110}}));
+        let g = c.one();
+        assert_eq!(g.max_pods, Some(most), "{t}");
+        assert_eq!(g.launch_template.user_data, None, "{t}");
+        let f = finding(&c.plan(), "KOPS-ig-maxpods");
+        assert!(f.message.contains(&format!("{most} on {t}")), "{f:?}");
+    }
+    // The smallest type gives the limit, and the message names it.
+    let c = Company::new(json!({"kubelet": {"maxPods": 50},
+        "mixedInstancesPolicy": {"instances": ["m5.2xlarge", "m5a.large"]}}));
+    let f = finding(&c.plan(), "KOPS-ig-maxpods");
+    assert!(f.message.contains("29 on m5a.large"), "{f:?}");
+}
+
+#[test]
+fn prefixes_bring_pods_to_nitro_machines_only() {
+    let mut c = Company::new(json!({"machineType": "m4.large", "kubelet": {"maxPods": 110}}));
+    c.spec.green.network.prefix_delegation = Some(true);
+    assert_eq!(c.one().max_pods, Some(20), "2 x (10 - 1) + 2");
+    let f = finding(&c.plan(), "KOPS-ig-maxpods");
+    assert!(!f.remedy.contains("prefixDelegation"), "{f:?}");
+}
+
+#[test]
+fn a_type_that_nobody_knows_gets_no_number_that_it_may_not_have_addresses_for() {
+    let c = Company::new(json!({"machineType": "z9.large", "kubelet": {"maxPods": 58}}));
+    let g = c.one();
+    assert_eq!(g.max_pods, None);
+    assert_eq!(g.launch_template.user_data, None);
+    let f = finding(&c.plan(), "KOPS-ig-maxpods");
+    assert_eq!(f.severity, Severity::NotChecked);
+    assert!(
+        f.message.contains("limit of z9.large is not known"),
+        "{f:?}"
+    );
+    let c = Company::new(json!({"machineType": "z9.large", "kubelet": {"maxPods": 12}}));
+    assert_eq!(c.one().max_pods, Some(12));
+    silent(&c.plan(), "KOPS-ig-maxpods");
+}
+
+#[test]
 fn the_pods_of_a_group_are_those_of_its_smallest_type_and_never_above_ekss_cap() {
     let of = |types: &[&str]| {
         Company::new(json!({"mixedInstancesPolicy": {"instances": types}}))

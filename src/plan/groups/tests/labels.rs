@@ -244,6 +244,30 @@ fn more_than_fifty_labels_or_taints_are_refused_before_eks_does() {
 }
 
 #[test]
+fn a_group_without_gpus_has_no_gpu_label_though_the_cluster_installs_the_driver() {
+    let mut c = Company::new(json!({"machineType": "m6i.large"}));
+    c.cluster()["containerd"] = json!({"nvidiaGPU": {"enabled": true}});
+    c.snapshot.blue.objects = vec![deployment(
+        json!({"nodeSelector": {"kops.k8s.io/gpu": "1"}}),
+    )];
+    let g = c.one();
+    assert!(g.labels.is_empty() && g.taints.is_empty(), "{g:?}");
+    silent(&c.plan(), "KOPS-ig-label");
+}
+
+#[test]
+fn nobody_selects_by_a_label_is_said_only_when_workloads_were_read() {
+    let mut c = Company::new(
+        json!({"machineType": "m5.large", "nodeLabels": {"node-role.kubernetes.io/ingress": ""}}),
+    );
+    let f = finding(&c.plan(), "KOPS-ig-label");
+    assert!(f.message.contains("workloads were not read"), "{f:?}");
+    c.snapshot.blue.objects = vec![deployment(json!({}))];
+    let f = finding(&c.plan(), "KOPS-ig-label");
+    assert!(f.message.contains("no workload that was read"), "{f:?}");
+}
+
+#[test]
 fn a_gpu_group_takes_the_nvidia_image_and_kopss_taint() {
     let mut c = Company::new(json!({"machineType": "g4dn.xlarge"}));
     assert_eq!(c.one().ami_type, "AL2023_x86_64_NVIDIA");
@@ -251,6 +275,8 @@ fn a_gpu_group_takes_the_nvidia_image_and_kopss_taint() {
     finding(&c.plan(), "KOPS-ig-gpu");
     c.cluster()["containerd"] = json!({"nvidiaGPU": {"enabled": true}});
     assert_eq!(c.one().taints[0].key, "nvidia.com/gpu");
+    // Said once, by KOPS-ig-gpu.
+    silent(&c.plan(), "KOPS-ig-label");
     c.snapshot.blue.objects = vec![deployment(
         json!({"nodeSelector": {"kops.k8s.io/gpu": "1"}}),
     )];

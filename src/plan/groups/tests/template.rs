@@ -97,6 +97,23 @@ fn further_volumes_come_along_and_one_that_outlives_its_node_is_told() {
             .iter()
             .any(|f| f.id == "KOPS-ig-disk" && f.message.contains("stays behind"))
     );
+    // Without a grant of the key no node starts: for a further volume as for the root.
+    let grants: Vec<_> = p
+        .findings
+        .iter()
+        .filter(|f| f.id == "KOPS-ig-disk" && f.remedy.contains("AWSServiceRoleForAutoScaling"))
+        .collect();
+    assert_eq!(grants.len(), 1, "{grants:?}");
+    assert_eq!(grants[0].severity, Severity::Warning);
+    for word in ["/dev/xvde", "alias/data"] {
+        assert!(grants[0].message.contains(word), "{grants:?}");
+    }
+    let f = finding(&p, "KOPS-ig-volumes");
+    assert!(
+        f.message
+            .contains("/dev/xvde 50 GiB gp3, encrypted with alias/data"),
+        "{f:?}"
+    );
 }
 
 #[test]
