@@ -56,6 +56,26 @@ fn a_plan_edited_by_hand_does_not_run() {
 }
 
 #[test]
+fn a_migration_yaml_that_was_changed_after_the_plan_stops_the_run() {
+    let dir = Dir::approved();
+    let file = dir.folder().join("migration.yaml");
+    let mut spec = plan().spec;
+    // The planner fills these in, so a spec that leaves them out is still the same.
+    (spec.aws.account, spec.aws.region) = (None, None);
+    fs::write(&file, crossfade::yaml::to_string(&spec).unwrap()).unwrap();
+    // The same spec: it goes on until nobody answers.
+    dir.run(&["migrate"]).expect(69);
+    spec.dns.low_ttl += 1;
+    fs::write(&file, crossfade::yaml::to_string(&spec).unwrap()).unwrap();
+    let before = dir.files();
+    dir.run(&["migrate"])
+        .expect(4)
+        .err_has("migration.yaml was changed since the plan was made")
+        .err_has("plan again");
+    assert_eq!(dir.files(), before, "nothing was written");
+}
+
+#[test]
 fn a_plan_made_from_files_does_not_run() {
     let dir = Dir::with_plan();
     let mut offline = plan();

@@ -20,6 +20,7 @@ pub fn run(args: &MigrateArgs, global: &Global, printer: &Printer) -> Result<u8>
     let plan = folder.load_plan()?;
     blockers(&plan)?;
     rooms::require_live_plan(&plan)?;
+    same_spec(&folder, &plan)?;
     Approvals::load(&folder)?.require(&folder, &plan, &phases_to_run(&plan, args.to))?;
     if let Some(aside) = folder.archive_clean_run(&plan.digest)? {
         printer.note(format!(
@@ -40,6 +41,32 @@ fn phases_to_run(plan: &Plan, to: Option<Phase>) -> BTreeSet<Phase> {
         .into_iter()
         .map(|s| s.phase)
         .collect()
+}
+
+/// A plan carries the spec that it was made of: one that was edited since is not what was reviewed. Without a `migration.yaml` the
+/// plan speaks for itself.
+fn same_spec(folder: &PlanFolder, plan: &Plan) -> Result<()> {
+    let file = folder.spec();
+    if !file.exists() {
+        return Ok(());
+    }
+    let mut spec = crate::spec::load(&file)?;
+    // What the planner fills in from the snapshot when nobody says it.
+    let aws = &plan.spec.aws;
+    spec.aws.account = spec.aws.account.or_else(|| aws.account.clone());
+    spec.aws.region = spec.aws.region.or_else(|| aws.region.clone());
+    if spec == plan.spec {
+        return Ok(());
+    }
+    Err(Error::new(
+        crate::error::Kind::StalePlan,
+        "migration.yaml was changed since the plan was made: the plan would carry out the old one",
+    )
+    .at(file.display().to_string())
+    .remedy(format!(
+        "plan again: crossfade plan{0}, then crossfade review{0}; or take the change back",
+        folder.arg()
+    )))
 }
 
 fn blockers(plan: &Plan) -> Result<()> {
