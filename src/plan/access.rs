@@ -229,6 +229,20 @@ fn entry(
             "Bind a group instead, and give it under green.access.",
         ));
     }
+    if m.username.contains("{{") && !bound(snapshot, &m.username) {
+        // Without blue's bindings nobody can say whether one names such a user.
+        let read = !snapshot.blue.objects.is_empty();
+        problems.push(problem(
+            if read { Severity::Info } else { Severity::Warning },
+            &object,
+            format!(
+                "blue calls its users {}: templates do not carry over, and on green their name is the ARN of their session{}",
+                m.username,
+                if read { "" } else { " (blue's bindings were not read: one that names such a user gives it nothing on green)" }
+            ),
+            "Look for what knows people by that name (bindings, audit, webhooks); bind groups instead.",
+        ));
+    }
     if !admin && kept.is_empty() {
         if refused.is_empty() && !bound(snapshot, &m.username) {
             problems.push(problem(

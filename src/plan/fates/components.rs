@@ -26,7 +26,7 @@ fn no_proxy(v: &Value) -> Option<Outcome> {
     (v == &Value::Bool(false)).then_some(
         outcome(
             Fate::Replaced,
-            "blue has no kube-proxy (Cilium stands in for it): green has one, as the VPC CNI needs it",
+            "blue has no kube-proxy (blue's network stands in for it): green has one, as the VPC CNI needs it",
         )
         .says(Info, "Nothing to do, unless Cilium is installed on green."),
     )
@@ -128,7 +128,8 @@ pub(super) const ROWS: &[Row] = &[
     gone(node_dead!("spec.masterKubelet"), "KOPS-control-plane", ENDS),
 
     // Runtimes.
-    gone("spec.docker.{authorizationPlugins[],bridge,bridgeIP,dataRoot,defaultRuntime,defaultUlimit[],dns[],execOpt[],execRoot,experimental,healthCheck,hosts[],ipMasq,ipTables,insecureRegistry,insecureRegistries[],liveRestore,logDriver,logLevel,logOpt[],maxConcurrentDownloads,maxConcurrentUploads,maxDownloadAttempts,metricsAddress,mtu,packages.hashAmd64,packages.hashArm64,packages.urlAmd64,packages.urlArm64,registryMirrors[],selinuxEnabled,skipInstall,storage,storageOpts[],userNamespaceRemap,version}", "KOPS-runtime", "settings of docker: EKS nodes run containerd").says(Info, "Log rotation and registry mirrors go into green's node configuration if they are needed."),
+    gone("spec.docker.{authorizationPlugins[],bridge,bridgeIP,dataRoot,defaultRuntime,defaultUlimit[],dns[],execOpt[],execRoot,experimental,healthCheck,hosts[],ipMasq,ipTables,liveRestore,logDriver,logLevel,logOpt[],maxConcurrentDownloads,maxConcurrentUploads,maxDownloadAttempts,metricsAddress,mtu,packages.hashAmd64,packages.hashArm64,packages.urlAmd64,packages.urlArm64,selinuxEnabled,skipInstall,storage,storageOpts[],userNamespaceRemap,version}", "KOPS-runtime", "settings of docker: EKS nodes run containerd").says(Info, "Log rotation goes into green's node configuration if it is needed."),
+    decision("spec.docker.{insecureRegistry,insecureRegistries[],registryMirrors[]}", "KOPS-docker-registries", "registries that blue's docker reads without TLS or by a mirror: green's containerd knows nothing of them, so images from there are not pulled").says(Warning, "Write them as hosts.toml of containerd into the user data of green's node groups, or pull from a registry with TLS."),
     decision("spec.containerd.{configAdditions.*,registryMirrors.*[],useECRCredentialsForMirrors,nvidiaGPU.enabled,nvidiaGPU.package,nvidiaGPU.dcgmExporter.enabled,nri.enabled,nri.pluginRegistrationTimeout,nri.pluginRequestTimeout,selinuxEnabled}", "KOPS-hosts-containerd", "containerd settings (mirrors, additions): each node group says what it takes over (KOPS-ig-containerd)"),
     decision("spec.containerd.{configOverride,configFile,registryMirrorAuths[].name,registryMirrorAuths[].username,registryMirrorAuths[].password,registryMirrorAuths[].auth}", "KOPS-hosts-containerd", "containerd settings (mirrors, additions): each node group says what it takes over (KOPS-ig-containerd)").secret(),
     gone("spec.containerd.{address,logLevel,root,state,skipInstall,version,packages.hashAmd64,packages.hashArm64,packages.urlAmd64,packages.urlArm64,runc.version,runc.packages.hashAmd64,runc.packages.hashArm64,runc.packages.urlAmd64,runc.packages.urlArm64}", "KOPS-containerd-owned", "EKS AMIs bring their own containerd"),
