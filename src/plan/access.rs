@@ -4,7 +4,7 @@ use super::iam::{Problem, text};
 use super::model::{Severity, TargetAccess};
 use crate::object::label;
 use crate::rewrite::template_path;
-use crate::snapshot::kops::effective;
+use crate::snapshot::kops::{effective, kubernetes_version};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::yaml;
@@ -229,6 +229,20 @@ fn entry(
             "Bind a group instead, and give it under green.access.",
         ));
     }
+    if m.username.contains("{{") && !bound(snapshot, &m.username) {
+        // Without blue's bindings nobody can say whether one names such a user.
+        let read = !snapshot.blue.objects.is_empty();
+        problems.push(problem(
+            if read { Severity::Info } else { Severity::Warning },
+            &object,
+            format!(
+                "blue calls its users {}: templates do not carry over, and on green their name is the ARN of their session{}",
+                m.username,
+                if read { "" } else { " (blue's bindings were not read: one that names such a user gives it nothing on green)" }
+            ),
+            "Look for what knows people by that name (bindings, audit, webhooks); bind groups instead.",
+        ));
+    }
     if !admin && kept.is_empty() {
         if refused.is_empty() && !bound(snapshot, &m.username) {
             problems.push(problem(
@@ -317,43 +331,15 @@ fn other_logins(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
         return;
     };
     let api = &spec["kubeAPIServer"];
-    let issuer = text(api, "/oidcIssuerURL").or(text(spec, "/authentication/oidc/issuerURL"));
-    if let Some(url) = issuer {
-        let client = text(api, "/oidcClientID")
-            .or(text(spec, "/authentication/oidc/clientID"))
-            .unwrap_or("?");
+    oidc(spec, problems);
+    // What VER-05 says of the API server's flags (passwords, tokens, webhooks) is not said again.
+    if !api["authenticationConfigFile"].is_null() {
         problems.push(problem(
             Severity::Warning,
-            "kops/spec.kubeAPIServer.oidcIssuerURL",
-            format!("people log in by OIDC at {url} (client {client}): green lets them in only with an identity provider configuration of its own, one a cluster"),
-            "Associate it when green stands (aws eks associate-identity-provider-config, with the same claims and prefixes), then waive this finding.",
+            "kops/spec.kubeAPIServer.authenticationConfigFile",
+            "people log in by an authentication configuration, which EKS does not offer".into(),
+            "Give them entries under green.access.",
         ));
-        if !api["oidcCAFile"].is_null() {
-            problems.push(problem(
-                Severity::Blocker,
-                "kops/spec.kubeAPIServer.oidcCAFile",
-                "the OIDC provider has a certificate authority of its own, and EKS accepts public ones only".into(),
-                "Give the provider a public certificate, or let these people in by IAM; then waive this finding.",
-            ));
-        }
-    }
-    for (field, what) in [
-        ("basicAuthFile", "passwords in a file"),
-        ("tokenAuthFile", "tokens in a file"),
-        ("authenticationTokenWebhookConfigFile", "a token webhook"),
-        (
-            "authenticationConfigFile",
-            "an authentication configuration",
-        ),
-    ] {
-        if !api[field].is_null() {
-            problems.push(problem(
-                Severity::Warning,
-                &format!("kops/spec.kubeAPIServer.{field}"),
-                format!("people log in by {what}, which EKS does not offer"),
-                "Give them entries under green.access.",
-            ));
-        }
     }
     if !spec["authentication"]["kopeio"].is_null() {
         problems.push(problem(
@@ -363,12 +349,82 @@ fn other_logins(snapshot: &Snapshot, problems: &mut Vec<Problem>) {
             "Give them entries under green.access.",
         ));
     }
+    // Basic authentication ended with Kubernetes 1.19.
+    let old = snapshot
+        .kops
+        .cluster
+        .as_ref()
+        .and_then(kubernetes_version)
+        .is_some_and(|v| v.minor < 19);
+    let hold = if old {
+        "client certificates of blue, and those of this age the admin's password or a static token too"
+    } else {
+        "client certificates of blue"
+    };
     problems.push(problem(
         Severity::Info,
         "kops/kubeconfig",
-        "kubeconfigs of `kops export kubeconfig` hold client certificates of blue: EKS knows none, so jobs of CI with one are shut out of green".into(),
+        format!("kubeconfigs of `kops export kubeconfig` hold {hold}: EKS knows none of it, so jobs of CI with one are shut out of green"),
         "Let them use an IAM role that green.access names.",
     ));
+}
+
+/// Login by OIDC, by the flags of the API server or by the block of later releases: EKS has one configuration a cluster (eks.md 1.4).
+fn oidc(spec: &Value, problems: &mut Vec<Problem>) {
+    let api = &spec["kubeAPIServer"];
+    let block = spec.pointer("/authentication/oidc").unwrap_or(&Value::Null);
+    let (object, url, client) = match (text(api, "/oidcIssuerURL"), text(block, "/issuerURL")) {
+        (Some(url), _) => (
+            "kops/spec.kubeAPIServer.oidcIssuerURL",
+            url,
+            text(api, "/oidcClientID").or(text(block, "/clientID")),
+        ),
+        (None, Some(url)) => (
+            "kops/spec.authentication.oidc",
+            url,
+            text(block, "/clientID").or(text(api, "/oidcClientID")),
+        ),
+        (None, None) => return,
+    };
+    let client = client.unwrap_or("?");
+    problems.push(problem(
+        Severity::Warning,
+        object,
+        format!("people log in by OIDC at {url} (client {client}): green lets them in only with an identity provider configuration of its own, one a cluster"),
+        "Associate it when green stands (aws eks associate-identity-provider-config, with the same claims and prefixes), then waive this finding.",
+    ));
+    for (at, ca) in [
+        ("kops/spec.kubeAPIServer.oidcCAFile", &api["oidcCAFile"]),
+        ("kops/spec.authentication.oidc.caFile", &block["caFile"]),
+    ] {
+        if !ca.is_null() {
+            problems.push(problem(
+                Severity::Blocker,
+                at,
+                "the OIDC provider has a certificate authority of its own, and EKS accepts public ones only".into(),
+                "Give the provider a public certificate, or let these people in by IAM; then waive this finding.",
+            ));
+        }
+    }
+    let claims: BTreeSet<&str> = text(api, "/oidcGroupsClaim")
+        .into_iter()
+        .flat_map(|c| c.split(','))
+        .chain(items(block, "/groupsClaims").filter_map(Value::as_str))
+        .map(str::trim)
+        .filter(|c| !c.is_empty())
+        .collect();
+    if claims.len() > 1 {
+        let all: Vec<&str> = claims.into_iter().collect();
+        problems.push(problem(
+            Severity::Warning,
+            object,
+            format!(
+                "groups come from several claims ({}), and an identity provider configuration of EKS reads one: who is known by another is in no group on green",
+                all.join(", ")
+            ),
+            "Let the provider put all groups into one claim, before green's configuration is made.",
+        ));
+    }
 }
 
 /// Whether every request is allowed on blue: declared, or by the default of its kops (through 1.35; kops.md 1.4). `None`: not known.

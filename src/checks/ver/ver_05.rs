@@ -104,8 +104,19 @@ fn map<'v>(api: &'v Value, key: &str) -> impl Iterator<Item = (&'v String, Strin
         .map(|(k, v)| (k, v.as_str().map_or_else(|| v.to_string(), String::from)))
 }
 
+/// Gates that kops itself sets when it moves blue to the CSI driver: every version of EKS has that behind it.
+const CSI_MIGRATION: &[&str] = &[
+    "CSIMigration",
+    "CSIMigrationAWS",
+    "CSIMigrationAWSComplete",
+    "InTreePluginAWSUnregister",
+];
+
 fn gates(green: u32, api: &Value, r: &mut Report) {
     for (gate, on) in map(api, "featureGates") {
+        if CSI_MIGRATION.contains(&gate.as_str()) && on == "true" {
+            continue;
+        }
         let object = format!("kops/spec.kubeAPIServer.featureGates.{gate}");
         let general = GENERAL.iter().any(|(g, m)| g == gate && *m <= green);
         match (general, on.as_str()) {
@@ -213,12 +224,6 @@ fn flags(api: &Value, r: &mut Report) {
             "basic authentication",
             true,
             "Replace it before the migration.",
-        ),
-        (
-            "oidcIssuerURL",
-            "login by OIDC flags",
-            false,
-            "Associate the issuer as an identity provider of green.",
         ),
         (
             "serviceNodePortRange",

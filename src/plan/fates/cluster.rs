@@ -88,6 +88,13 @@ fn dns_off(v: &Value) -> Option<Outcome> {
     ))
 }
 
+/// An empty text is kops's way to say nothing.
+fn unset(v: &Value) -> Option<Outcome> {
+    (v.as_str() == Some("")).then_some(outcome(Fate::NoMeaning, "empty: as if it were not there"))
+}
+
+const API_PINS: &str = "Find the clients, firewalls and auditors that count on it, and give them green's endpoint before the move.";
+
 pub(super) const ROWS: &[Row] = &[
     // Identity and kops's own state (kops.md 1).
     replaced("metadata.name", "KOPS-name", "an EKS name has no dots and at most 100 characters: green is called green.name of migration.yaml"),
@@ -131,7 +138,10 @@ pub(super) const ROWS: &[Row] = &[
     replaced("spec.api.dns", "KOPS-api-access", "the API of green is reached by EKS's endpoint"),
     replaced("spec.api.loadBalancer.type", "KOPS-api-access", "Public: EKS's public endpoint, with the CIDRs of green.endpointCidrs").when(lb_type),
     gone("spec.api.loadBalancer.{class,crossZoneLoadBalancing,idleTimeoutSeconds,useForInternalApi}", "KOPS-api-access", "EKS runs the API's load balancer"),
-    gone("spec.api.loadBalancer.{sslCertificate,sslPolicy,accessLog.bucket,accessLog.bucketPrefix,accessLog.interval,subnets[].name,subnets[].allocationId,subnets[].privateIPv4Address}", "KOPS-api-access", "EKS's endpoint takes no certificate, no access log and no addresses of your own: clients that pin them need new settings"),
+    gone("spec.api.loadBalancer.{sslPolicy,accessLog.interval,accessLog.bucketPrefix,subnets[].name}", "KOPS-api-access", "EKS runs the API's load balancer"),
+    gone("spec.api.loadBalancer.sslCertificate", "KOPS-api-load-balancer", "EKS's endpoint takes no certificate of your own: clients that trust this one only need EKS's authority").says(Warning, API_PINS).when(unset),
+    gone("spec.api.loadBalancer.accessLog.bucket", "KOPS-api-load-balancer", "EKS's endpoint writes no access log: the audit log in CloudWatch says who called").says(Warning, API_PINS).when(unset),
+    gone("spec.api.loadBalancer.subnets[].{allocationId,privateIPv4Address}", "KOPS-api-load-balancer", "EKS's endpoint takes no addresses of your own: firewalls that let these through need others").says(Warning, API_PINS).when(unset),
     gone("spec.api.loadBalancer.{securityGroupOverride,additionalSecurityGroups[]}", "KOPS-api-access", "EKS's public endpoint has no security group; the private one has the cluster's"),
     replaced("spec.kubernetesApiAccess[]", "KOPS-api-access", "become the public access CIDRs of green's endpoint; prefix lists (pl-) cannot be given there"),
     gone("spec.{sshAccess[],sshKeyName}", "KOPS-ssh", "green's nodes have no SSH: use SSM"),
@@ -142,10 +152,10 @@ pub(super) const ROWS: &[Row] = &[
     decision("spec.authorization.alwaysAllow", "KOPS-authz-alwaysallow", "alwaysAllow: on EKS every account that worked without RBAC will be refused (IAM-authz names them)"),
     mapped("spec.authorization.rbac", "KOPS-authz-rbac", "EKS authorises by Node and RBAC too"),
     gone("spec.authentication.kopeio", "KOPS-authn-kopeio", "kopeio's OIDC webhook does not exist on EKS").says(Warning, "Give its users access entries or an OIDC provider of EKS."),
-    replaced("spec.authentication.aws", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green").says(Warning, "Map them under green.access."),
-    replaced("spec.authentication.aws.{backendMode,clusterID,image,memoryRequest,cpuRequest,memoryLimit,cpuLimit}", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green").says(Warning, "Map them under green.access."),
-    replaced("spec.authentication.aws.identityMappings[].{arn,username,groups[]}", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green").says(Warning, "Map them under green.access."),
-    decision("spec.authentication.oidc.{clientID,issuerURL,usernameClaim,usernamePrefix,groupsPrefix,groupsClaims[],requiredClaims.*,caFile}", "KOPS-oidc", "people log in by OIDC: EKS has one identity provider configuration per cluster, without a CA of its own").says(Warning, "Add an identity provider configuration to green, or access entries."),
+    replaced("spec.authentication.aws", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green (IAM-07 names those that do not)"),
+    replaced("spec.authentication.aws.{backendMode,clusterID,image,memoryRequest,cpuRequest,memoryLimit,cpuLimit}", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green (IAM-07 names those that do not)"),
+    replaced("spec.authentication.aws.identityMappings[].{arn,username,groups[]}", "KOPS-field-authentication", "blue's aws-iam-authenticator: its users become access entries of green (IAM-07 names those that do not)"),
+    decision("spec.authentication.oidc.{clientID,issuerURL,usernameClaim,usernamePrefix,groupsPrefix,groupsClaims[],requiredClaims.*,caFile}", "KOPS-oidc", "people log in by OIDC: EKS has one identity provider configuration per cluster, without a CA of its own (IAM-07)"),
     gone("spec.nodeAuthorization.nodeAuthorizer.{authorizer,features[],image,nodeURL,port,interval,timeout,tokenTTL}", "KOPS-field-nodeAuthorization", "kops's own node authorisation: EKS nodes join by their role").says(Info, "Nothing to do."),
     decision("spec.iam.legacy", "KOPS-iam-legacy", "legacy roles: every pod on blue's nodes may write the state store and the hosted zone (kops.md 5); green's node role may not: see the IAM findings").when(legacy_iam),
     mapped("spec.iam.allowContainerRegistry", "KOPS-iam-registry", "green's node role pulls from ECR (AmazonEC2ContainerRegistryPullOnly)"),

@@ -319,6 +319,48 @@ fn an_add_on_of_kops_is_not_said_twice() {
     );
 }
 
+/// complex-legacy.yaml of kops's tests: what clients and auditors pin has no like on EKS.
+#[test]
+fn what_is_pinned_on_the_api_and_the_registries_of_docker_are_said() {
+    let r = read(&with(
+        json!({
+            "api": {"loadBalancer": {"sslCertificate": "arn:aws:acm:us-test-1:000000000000:certificate/x", "accessLog": {"bucket": "logs", "interval": 5}, "subnets": [{"name": "a", "allocationId": "eipalloc-1"}]}},
+            "docker": {"insecureRegistries": ["10.0.0.1:5000"], "registryMirrors": ["https://mirror.test"], "logLevel": "warn"},
+            "authentication": {"aws": {"backendMode": "CRD"}},
+        }),
+        json!({}),
+    ));
+    let pins = finding(&r, "KOPS-api-load-balancer");
+    assert_eq!(
+        (pins.severity, pins.object.as_str()),
+        (Severity::Warning, "kops/spec.api.loadBalancer")
+    );
+    for part in ["certificate", "access log", "addresses"] {
+        assert!(pins.message.contains(part), "{}", pins.message);
+    }
+    let docker = finding(&r, "KOPS-docker-registries");
+    assert_eq!(docker.severity, Severity::Warning);
+    assert!(
+        docker
+            .message
+            .contains("docker.insecureRegistries[0], docker.registryMirrors[0]"),
+        "{}",
+        docker.message
+    );
+    assert_eq!(finding(&r, "KOPS-runtime").severity, Severity::Info);
+    assert_eq!(
+        r.findings.len(),
+        3,
+        "IAM-07 speaks of the authenticator: {:?}",
+        r.findings
+    );
+    let r = read(&with(
+        json!({"api": {"loadBalancer": {"sslCertificate": ""}}}),
+        json!({}),
+    ));
+    assert!(r.findings.is_empty(), "{:?}", r.findings);
+}
+
 #[test]
 fn one_family_gives_one_finding_that_names_its_fields() {
     let r = read(&with(
