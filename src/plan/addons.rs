@@ -3,6 +3,7 @@
 use super::iam::{Problem, text};
 use super::model::{Severity, TargetAddon, TargetComponent};
 use crate::object::{ObjectId, label};
+use crate::snapshot::kops::kubernetes_version;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use serde_json::{Map, Value, json};
@@ -533,6 +534,13 @@ pub(super) fn addons(spec: &Spec, snapshot: &Snapshot) -> Addons {
                     replaces: match (row.name, blue.network()) {
                         ("network", Some((n, _))) => n.into(),
                         ("network", None) | ("pod identity agent", _) => String::new(),
+                        ("kube-proxy", n)
+                            if blue.field("/kubeProxy/enabled") == Some(&json!(false)) =>
+                        {
+                            // The network stands in for it.
+                            n.map(|(n, _)| n.to_string()).unwrap_or_default()
+                        }
+                        ("coredns", _) if kube_dns(&blue, snapshot) => "kube-dns".into(),
                         ("aws-ebs-csi-driver", _) => {
                             "kubernetes.io/aws-ebs and kops's aws-ebs-csi-driver".into()
                         }
@@ -586,6 +594,19 @@ pub(super) fn addons(spec: &Spec, snapshot: &Snapshot) -> Addons {
         });
     }
     out
+}
+
+/// Whether blue runs kube-dns: declared, or by the default of kops below Kubernetes 1.20.
+fn kube_dns(blue: &Blue, snapshot: &Snapshot) -> bool {
+    match blue.field("/kubeDNS/provider").and_then(Value::as_str) {
+        Some(p) => p.eq_ignore_ascii_case("KubeDNS"),
+        None => snapshot
+            .kops
+            .cluster
+            .as_ref()
+            .and_then(kubernetes_version)
+            .is_some_and(|v| v.minor < 20),
+    }
 }
 
 fn says(row: &Row, severity: Severity, message: &str, remedy: &str) -> Problem {

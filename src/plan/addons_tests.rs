@@ -350,6 +350,31 @@ fn a_corefile_that_the_pods_of_the_add_on_cannot_run_is_said() {
 }
 
 #[test]
+fn an_add_on_names_what_it_stands_for_on_blue() {
+    let replaces = |fields: Value, addon: &str| -> String {
+        addons(&spec("x"), &small(fields))
+            .addons
+            .into_iter()
+            .find(|a| a.name == addon)
+            .expect("the add-on")
+            .replaces
+    };
+    let version = |v: &str| json!({"kubernetesVersion": v});
+    assert_eq!(replaces(version("1.19.16"), "coredns"), "kube-dns");
+    assert_eq!(replaces(version("1.20.0"), "coredns"), "coredns");
+    let told = json!({"kubernetesVersion": "1.21.0", "kubeDNS": {"provider": "KubeDNS"}});
+    assert_eq!(replaces(told, "coredns"), "kube-dns");
+    let told = json!({"kubernetesVersion": "1.16.0", "kubeDNS": {"provider": "CoreDNS"}});
+    assert_eq!(replaces(told, "coredns"), "coredns");
+    let none = json!({"kubeProxy": {"enabled": false}, "networking": {"kuberouter": {}}});
+    assert_eq!(replaces(none, "kube-proxy"), "kuberouter");
+    assert_eq!(
+        replaces(json!({"networking": {"kuberouter": {}}}), "kube-proxy"),
+        "kube-proxy"
+    );
+}
+
+#[test]
 fn a_file_system_driver_comes_with_its_role_and_takes_the_place_of_the_one_on_blue() {
     let mut s = kops_snapshot(&corpus("minimal-aws.yaml"));
     s.blue.objects = vec![

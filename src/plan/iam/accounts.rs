@@ -148,6 +148,15 @@ pub(super) fn roles(
                     maker.give(&key, &role, cx);
                 }
             }
+            iam.problems.push(Problem::new(
+                "IAM-03",
+                Severity::Warning,
+                format!("kops/spec.iam.serviceAccountExternalPermissions[{}]", d.account),
+                format!(
+                    "blue's webhook gives this role to every account {name} of namespaces like {namespace}, whenever it is made; on green only accounts that are annotated have it, and those that are made later are not"
+                ),
+                "Let whatever makes such namespaces annotate the account with eks.amazonaws.com/role-arn.",
+            ));
         } else {
             maker.give(&d.account, &role, cx);
         }

@@ -66,7 +66,7 @@ pub(super) fn unmapped(
                     format!(
                         "{arn} is attached to the role of {}, and green's nodes do not have it; {}",
                         nodes(role),
-                        imds.why
+                        if role.masters { "only pods that run on masters have it" } else { imds.why.as_str() }
                     ),
                     "Find out which pods use it and name it under green.roles.NAMESPACE/ACCOUNT.policies, or waive IAM-04 when none does.",
                 ));
@@ -174,13 +174,19 @@ fn statement(
         })
         .collect();
     users.sort();
+    // What is known of the workers' metadata says nothing about masters.
+    let why = if role.masters {
+        "only pods that run on masters have it"
+    } else {
+        imds.why.as_str()
+    };
     let certain = users.first().is_some_and(|(weak, _)| !weak);
     let n = users.len();
     let shown: Vec<String> = users.into_iter().take(SHOWN).map(|(_, u)| u).collect();
     let who = if snapshot.blue.objects.is_empty() {
         "workloads were not read, so nobody can say which use it".into()
     } else if shown.is_empty() {
-        format!("no workload shows that it uses it; {}", imds.why)
+        format!("no workload shows that it uses it; {why}")
     } else {
         let more = if n > SHOWN {
             format!(" and {} more", n - SHOWN)
@@ -188,9 +194,8 @@ fn statement(
             String::new()
         };
         format!(
-            "hints, no proof, at what uses it: {}{more}; {}",
-            shown.join("; "),
-            imds.why
+            "hints, no proof, at what uses it: {}{more}; {why}",
+            shown.join("; ")
         )
     };
     let dns = list(&s.body, "Action")
