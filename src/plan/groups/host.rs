@@ -51,6 +51,18 @@ pub(super) fn of_all(ig: &Ig) -> Vec<String> {
     items.into_iter().map(|i| i.words).collect()
 }
 
+/// Hooks and files of the cluster's document that are for the control plane only.
+pub(super) fn of_control_plane(ig: &Ig) -> Vec<String> {
+    let mut out = vec![];
+    for (pointer, kind) in [("/spec/hooks", "hook"), ("/spec/fileAssets", "file")] {
+        for v in of_cluster(ig, pointer).iter().filter(|v| !for_nodes(v)) {
+            let name = text(v, "/name").unwrap_or("without a name");
+            out.push(format!("{kind} {name}"));
+        }
+    }
+    out
+}
+
 /// What comes along; everything else becomes a finding. `of_all`: what the plan says once for all groups that have not decided.
 pub(super) fn changes(ig: &mut Ig, machine: &Machine, of_all: &[String]) -> Vec<Change> {
     let mut items = user_data(ig);

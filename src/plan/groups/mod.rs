@@ -202,6 +202,20 @@ fn host_of_all(
         findings: vec![],
         notes: vec![],
     };
+    let masters = host::of_control_plane(&cluster);
+    if !masters.is_empty() {
+        findings.push(note(
+            "KOPS-ig-role",
+            Severity::Info,
+            &cluster.object,
+            format!(
+                "is for the hosts of blue's control plane only and stays there, for EKS runs green's: {}",
+                masters.join(", ")
+            ),
+            "Look what each is for: EKS has its own audit logs, authenticators and encryption of secrets.",
+            source("KOPS-ig-role"),
+        ));
+    }
     let words = host::of_all(&cluster);
     if words.is_empty() {
         return words;

@@ -143,6 +143,13 @@ fn hooks_and_files_of_the_cluster_count_for_nodes_and_the_groups_take_their_plac
         "{}",
         f.message
     );
+    let p = c.plan();
+    let f = p
+        .findings
+        .iter()
+        .find(|f| f.id == "KOPS-ig-role" && f.object == "kops/spec.hooks")
+        .expect("what is for masters only is named too");
+    assert!(f.message.ends_with(": hook masters, file audit"), "{f:?}");
     c.wish(json!({"hostChanges": false}));
     let f = finding(&c.plan(), "KOPS-ig-host");
     assert_eq!(f.severity, Severity::Info);
