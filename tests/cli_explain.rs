@@ -60,7 +60,7 @@ fn a_field_of_the_kops_spec_is_explained_with_what_it_became() {
         .expect(0)
         .out_has("cluster/spec.networking.calico  {} on blue")
         .out_has("by KOPS-net-calico")
-        .out_has("Switch network policy on");
+        .out_has("test a connection that must fail");
 }
 
 #[test]

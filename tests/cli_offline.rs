@@ -73,7 +73,8 @@ fn a_plan_folder_from_files_can_be_read_but_never_run() {
     dir.run(&["plan"])
         .expect(2)
         .out_has("node group")
-        .out_has("crossfade rehearse");
+        .out_has("this plan is for reading only")
+        .out_has("next: crossfade review");
     dir.run(&["plan"]).expect(2);
     dir.run(&["review", "--approve", "all"]).expect(0);
     dir.run(&["migrate"]).expect(3).err_has("made from files");

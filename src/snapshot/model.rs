@@ -132,10 +132,12 @@ impl Snapshot {
 impl Cluster {
     /// Finds an object by kind, namespace and name, whatever version it is in.
     pub fn find(&self, kind: &str, namespace: Option<&str>, name: &str) -> Option<&Value> {
+        // Compared in place: a snapshot of 50,000 objects is asked thousands of times. Whoever asks for each of many makes an index.
         self.objects.iter().find(|o| {
-            ObjectId::of(o).is_some_and(|id| {
-                id.kind == kind && id.namespace.as_deref() == namespace && id.name == name
-            })
+            o["kind"] == kind
+                && o["metadata"]["name"] == name
+                && o["metadata"]["namespace"].as_str() == namespace
+                && ObjectId::of(o).is_some()
         })
     }
     /// All objects of a kind.

@@ -2,7 +2,7 @@
 
 use crate::checks::words::{count, some};
 use crate::checks::{Answered, Check, Input, Need, Report};
-use crate::object::{ObjectId, annotation};
+use crate::object::annotation;
 use crate::plan::model::Severity;
 
 pub(super) const CHECK: Check = Check {
@@ -21,7 +21,13 @@ fn run(i: &Input, r: &mut Report) {
     let mut objects: Vec<&str> = i.names.iter().map(|n| n.object.as_str()).collect();
     objects.sort();
     objects.dedup();
-    objects.retain(|o| !reserved(i, o));
+    let reserved: std::collections::BTreeSet<&str> = i
+        .blue
+        .iter()
+        .filter(|b| reserves(b.object))
+        .map(|b| b.name.as_str())
+        .collect();
+    objects.retain(|o| !reserved.contains(o));
     if objects.is_empty() {
         return;
     }
@@ -39,16 +45,14 @@ fn run(i: &Input, r: &mut Report) {
     );
 }
 
-fn reserved(i: &Input, object: &str) -> bool {
-    i.snapshot.blue.objects.iter().any(|o| {
-        ObjectId::of(o).is_some_and(|id| id.to_string() == object)
-            && [
-                "alb.ingress.kubernetes.io/minimum-load-balancer-capacity",
-                "service.beta.kubernetes.io/aws-load-balancer-minimum-load-balancer-capacity",
-            ]
-            .iter()
-            .any(|a| annotation(o, a).is_some())
-    })
+/// Whether capacity of a load balancer is reserved for it.
+fn reserves(object: &serde_json::Value) -> bool {
+    [
+        "alb.ingress.kubernetes.io/minimum-load-balancer-capacity",
+        "service.beta.kubernetes.io/aws-load-balancer-minimum-load-balancer-capacity",
+    ]
+    .iter()
+    .any(|a| annotation(object, a).is_some())
 }
 
 #[cfg(test)]

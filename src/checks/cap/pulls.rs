@@ -24,15 +24,37 @@ fn run(i: &Input, r: &mut Report) {
     // Nodes that may pull each image, at most as many as there are pods of it.
     let mut pulls: BTreeMap<&str, u32> = BTreeMap::new();
     let nodes: u32 = i.load.groups.iter().map(|g| g.desired).sum();
+    let loads: BTreeMap<&str, _> = i
+        .load
+        .workloads
+        .iter()
+        .map(|w| (w.object.as_str(), w))
+        .collect();
+    let logged_in_accounts: BTreeSet<(&str, &str)> = i
+        .snapshot
+        .blue
+        .of_kind("ServiceAccount")
+        .filter(|a| {
+            a["imagePullSecrets"]
+                .as_array()
+                .is_some_and(|s| !s.is_empty())
+        })
+        .filter_map(|a| {
+            Some((
+                a["metadata"]["namespace"].as_str()?,
+                a["metadata"]["name"].as_str()?,
+            ))
+        })
+        .collect();
     for (object, template) in templates(i) {
         let logged_in = template
             .pointer("/spec/imagePullSecrets")
             .and_then(Value::as_array)
             .is_some_and(|s| !s.is_empty());
-        if logged_in || account_logs_in(i, object, template) {
+        if logged_in || account_logs_in(&logged_in_accounts, object, template) {
             continue;
         }
-        let load = i.load.workloads.iter().find(|w| w.object == object);
+        let load = loads.get(object);
         let pods = load.map_or(1, |w| if w.daemon { nodes } else { w.replicas });
         for image in images(template).filter(|m| on_docker_hub(m)) {
             let n = pulls.entry(image).or_default();
@@ -80,17 +102,13 @@ fn on_docker_hub(image: &str) -> bool {
 }
 
 /// The service account brings a pull secret.
-fn account_logs_in(i: &Input, object: &str, template: &Value) -> bool {
-    let namespace = object.split('/').nth(1);
+fn account_logs_in(accounts: &BTreeSet<(&str, &str)>, object: &str, template: &Value) -> bool {
+    let namespace = object.split('/').nth(1).unwrap_or_default();
     let account = template
         .pointer("/spec/serviceAccountName")
         .and_then(Value::as_str)
         .unwrap_or("default");
-    i.snapshot
-        .blue
-        .find("ServiceAccount", namespace, account)
-        .and_then(|a| a["imagePullSecrets"].as_array())
-        .is_some_and(|s| !s.is_empty())
+    accounts.contains(&(namespace, account))
 }
 
 #[cfg(test)]

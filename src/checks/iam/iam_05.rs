@@ -17,6 +17,18 @@ pub(super) const CHECK: Check = Check {
 
 fn run(i: &Input, r: &mut Report) {
     let mut new = vec![];
+    let annotated: std::collections::BTreeSet<(&str, &str)> = i
+        .snapshot
+        .blue
+        .of_kind("ServiceAccount")
+        .filter(|sa| annotation(sa, "eks.amazonaws.com/role-arn").is_some())
+        .filter_map(|sa| {
+            Some((
+                sa["metadata"]["namespace"].as_str()?,
+                sa["metadata"]["name"].as_str()?,
+            ))
+        })
+        .collect();
     for b in i.blue.iter().filter(|b| !b.is_child() && b.moves()) {
         let Some(spec) = b.template().and_then(|t| t.get("spec")) else {
             continue;
@@ -26,11 +38,7 @@ fn run(i: &Input, r: &mut Report) {
         let Some(_) = i.cx.sa_roles.get(&format!("{ns}/{name}")) else {
             continue;
         };
-        let used = i
-            .snapshot
-            .blue
-            .find("ServiceAccount", Some(ns), name)
-            .is_some_and(|sa| annotation(sa, "eks.amazonaws.com/role-arn").is_some())
+        let used = annotated.contains(&(ns, name))
             || b.containers(true).any(|c| {
                 c["env"]
                     .as_array()

@@ -24,7 +24,20 @@ fn run(i: &Input, r: &mut Report) {
         );
         return;
     };
+    for (what, found) in [
+        ("aws.account", &aws.identity.account),
+        ("aws.region", &aws.identity.region),
+    ] {
+        if found.is_empty() {
+            r.not_checked(
+                what,
+                "the AWS output that was given does not say it",
+                "Run discover with AWS credentials, or add `aws sts get-caller-identity` and `aws ec2 describe-subnets` output to the files.",
+            );
+        }
+    }
     if let Some(a) = &i.spec.aws.account
+        && !aws.identity.account.is_empty()
         && *a != aws.identity.account
     {
         r.blocker(
@@ -37,6 +50,7 @@ fn run(i: &Input, r: &mut Report) {
         );
     }
     if let Some(region) = &i.spec.aws.region
+        && !aws.identity.region.is_empty()
         && *region != aws.identity.region
     {
         r.blocker(

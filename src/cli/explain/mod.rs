@@ -18,6 +18,10 @@ use query::Query;
 
 /// Runs the verb.
 pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8> {
+    if args.what.trim().is_empty() {
+        return Err(Error::new(Kind::Usage, "what is to be explained?")
+            .remedy("name an object, a field, a host, a node group, a role or a finding; crossfade plan shows them"));
+    }
     let folder = PlanFolder::resolve(&args.folder, global)?;
     let plan = folder.load_plan()?;
     // Only for what the plan leaves out: defaults that nobody wrote, and records that stay as they are.
@@ -43,6 +47,12 @@ fn nothing(plan: &Plan, snapshot: Option<&Snapshot>, what: &str, query: &Query) 
     } else {
         format!("near it: {}", near.join(", "))
     };
+    if let Some(check) = crate::checks::all().find(|c| c.id.eq_ignore_ascii_case(what.trim())) {
+        remedy = format!(
+            "{} found nothing in this plan; crossfade checks {} says what it asks",
+            check.id, check.id
+        );
+    }
     if let (Query::Record(_), None) = (query, snapshot) {
         remedy.push_str(
             "; records that stay as they are stand in the snapshot, which is not beside this plan",

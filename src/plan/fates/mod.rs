@@ -205,6 +205,39 @@ struct Family {
     fields: Vec<String>,
 }
 
+/// A value as it may be repeated: no password of a URL, and nothing whose own name says that it is one (labels are free text, and people put tokens there).
+fn without_passwords(path: &str, leaf: &Value) -> Value {
+    let last = path.rsplit('.').next().unwrap_or(path).to_lowercase();
+    let telling = ["password", "passwd", "secret", "token", "credential"]
+        .iter()
+        .any(|w| last.contains(w));
+    match leaf.as_str() {
+        // `httpTokens` and the like are settings, not tokens.
+        Some(text) if telling && !matches!(text, "optional" | "required" | "true" | "false") => {
+            HIDDEN.into()
+        }
+        Some(text) => {
+            let mut out = String::new();
+            let mut rest = text;
+            // `https://user:password@host` and `user:password@host`.
+            while let Some(at) = rest.find('@') {
+                let (before, after) = (&rest[..at], &rest[at + 1..]);
+                let start = before
+                    .rfind(|c: char| c == '/' || c.is_whitespace() || c == ',' || c == '"')
+                    .map_or(0, |n| n + 1);
+                let (head, user) = before.split_at(start);
+                out.push_str(head);
+                out.push_str(if user.contains(':') { "***" } else { user });
+                out.push('@');
+                rest = after;
+            }
+            out.push_str(rest);
+            Value::from(out)
+        }
+        None => leaf.clone(),
+    }
+}
+
 fn document(snapshot: &Snapshot, doc: Doc, name: &str, value: &Value, out: &mut Read) {
     let table = Table::get();
     let aside = aside(doc, value);
@@ -220,7 +253,7 @@ fn document(snapshot: &Snapshot, doc: Doc, name: &str, value: &Value, out: &mut 
             || leaf.as_array().is_some_and(|a| a.is_empty());
         let mut field = FieldFate {
             document: name.into(),
-            value: leaf.clone(),
+            value: without_passwords(&path, leaf),
             place,
             fate: Fate::Unknown,
             rule: UNKNOWN.into(),

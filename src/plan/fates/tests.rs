@@ -445,3 +445,31 @@ fn the_row_of_a_field_that_blue_does_not_set_can_be_asked_for() {
     ));
     assert!(known(Doc::Cluster, "spec.nothing").is_empty());
 }
+
+#[test]
+fn a_password_in_a_url_or_under_a_telling_name_is_not_repeated() {
+    let shown = |path: &str, v: &str| super::without_passwords(path, &serde_json::json!(v));
+    assert_eq!(
+        shown("spec.egressProxy.httpProxy.host", "u:CANARY@proxy"),
+        "***@proxy"
+    );
+    assert_eq!(
+        shown(
+            "spec.docker.registryMirrors[0]",
+            "https://u:CANARY@mirror/x"
+        ),
+        "https://***@mirror/x"
+    );
+    assert_eq!(
+        shown("spec.addons[0].manifest", "https://git@host/x.yaml"),
+        "https://git@host/x.yaml"
+    );
+    assert_eq!(
+        shown("spec.cloudLabels.deploy-token", "CANARY"),
+        super::HIDDEN
+    );
+    assert_eq!(
+        shown("spec.instanceMetadata.httpTokens", "required"),
+        "required"
+    );
+}
