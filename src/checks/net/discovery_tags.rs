@@ -2,7 +2,7 @@
 
 use crate::checks::words::{images, some, templates};
 use crate::checks::{Answered, Check, Input, Need, Report};
-use crate::object::{ObjectId, annotation};
+use crate::object::annotation;
 use crate::plan::carried;
 use crate::plan::model::Severity;
 use std::collections::BTreeSet;
@@ -25,17 +25,9 @@ fn run(i: &Input, r: &mut Report) {
     let Some(aws) = &i.snapshot.aws else { return };
     // Which kinds of load balancer green will make.
     let (mut open, mut internal) = (vec![], vec![]);
-    for o in &i.snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
-        let name = id.to_string();
-        if !i
-            .verdicts
-            .iter()
-            .any(|v| v.object == name && v.target.is_some())
-        {
-            continue;
-        }
-        match id.kind.as_str() {
+    for b in i.blue.iter().filter(|b| b.moves()) {
+        let (o, name) = (b.object, b.name.clone());
+        match b.id.kind.as_str() {
             "Service"
                 if o.pointer("/spec/type").and_then(|t| t.as_str()) == Some("LoadBalancer") =>
             {
