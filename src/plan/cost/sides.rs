@@ -5,12 +5,11 @@ use super::{Line, Side};
 use crate::object::label;
 use crate::plan::model::Target;
 use crate::rewrite::minor;
+use crate::snapshot::kops::effective;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use serde_json::Value;
 
-/// Root volumes of kops when a group says nothing, GiB (kops.md 3).
-const DISKS: [(&str, u32); 3] = [("node", 128), ("bastion", 32), ("", 64)];
 /// Volume of one etcd member when it says nothing, GiB (kops.md 1.4).
 const ETCD_GIB: u32 = 20;
 
@@ -77,7 +76,7 @@ fn text<'v>(v: &'v Value, p: &str) -> Option<&'v str> {
 }
 
 /// Machines of an instance group now: the live group, else its live nodes, else what the spec starts with.
-fn size(snapshot: &Snapshot, ig: &Value, name: &str, role: &str) -> u32 {
+fn size(snapshot: &Snapshot, ig: &Value, name: &str) -> u32 {
     let cluster = snapshot
         .kops
         .cluster
@@ -104,8 +103,7 @@ fn size(snapshot: &Snapshot, ig: &Value, name: &str, role: &str) -> u32 {
     if nodes > 0 {
         return nodes;
     }
-    // Omitted sizes: 2 for nodes, 1 otherwise (kops.md 3).
-    number(ig, "/spec/minSize").unwrap_or(if role == "node" { 2 } else { 1 })
+    effective(&snapshot.kops).sizes(ig).0.value
 }
 
 /// Services of type LoadBalancer.
@@ -134,13 +132,13 @@ pub(super) fn blue(prices: &Prices, snapshot: &Snapshot) -> Side {
     } else {
         "gp3"
     };
+    let kops = effective(&snapshot.kops);
     // Sorted: a plan does not hang on the order in which groups were read.
     let mut groups: Vec<&Value> = snapshot.kops.instance_groups.iter().collect();
     groups.sort_by_key(|g| text(g, "/metadata/name").unwrap_or(""));
     for ig in groups {
         let name = text(ig, "/metadata/name").unwrap_or("");
-        let role = text(ig, "/spec/role").unwrap_or("Node").to_lowercase();
-        let n = size(snapshot, ig, name, &role);
+        let n = size(snapshot, ig, name);
         let first = text(ig, "/spec/mixedInstancesPolicy/instances/0")
             .or_else(|| text(ig, "/spec/machineType")?.split(',').next())
             .map(str::trim)
@@ -151,18 +149,8 @@ pub(super) fn blue(prices: &Prices, snapshot: &Snapshot) -> Side {
                 && number(ig, "/spec/mixedInstancesPolicy/onDemandBase").unwrap_or(0) == 0;
         let of = format!("instance group {name}");
         sum.machines(n, first, spot, &of);
-        let gib = number(ig, "/spec/rootVolumeSize").unwrap_or_else(|| {
-            DISKS
-                .iter()
-                .find(|(r, _)| *r == role || r.is_empty())
-                .map_or(64, |(_, g)| *g)
-        });
-        sum.disks(
-            n,
-            gib,
-            text(ig, "/spec/rootVolumeType").unwrap_or(disk_type),
-            &of,
-        );
+        let root = kops.root_volume(ig);
+        sum.disks(n, root.size.value, &root.kind.value, &of);
     }
     if let Some(cluster) = &snapshot.kops.cluster {
         for etcd in cluster
