@@ -1,8 +1,8 @@
 //! Rules 6 to 13: what every object loses.
 
-use super::work::{Work, items, take};
+use super::work::{Work, items};
 use crate::plan::model::Severity;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// Server-owned fields (rule 6).
 const SERVER_OWNED: &[&str] = &[
@@ -36,44 +36,85 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/current-metrics",
 ];
 
-/// Cleans the metadata and drops the status.
-pub(super) fn clean(w: &mut Work) {
-    owners(w);
-    let mut rules = vec![];
-    if let Some(meta) = w.object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in SERVER_OWNED {
-            if meta.shift_remove(*key).is_some() {
-                rules.push(6);
-            }
-        }
-        if meta.shift_remove("generateName").is_some() {
-            rules.push(7);
-        }
-        if meta.shift_remove("finalizers").is_some() {
-            rules.push(11);
-        }
-        if let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
-            a.retain(|k, _| {
-                let drop = ANNOTATIONS
-                    .iter()
-                    .any(|p| k == p || p.ends_with('/') && k.starts_with(p));
-                if drop {
-                    rules.push(12);
+/// Fields of the metadata that no object of green gets from blue, with the rule that says so; [`owners`] sees to the owners.
+fn lost(key: &str) -> Option<u32> {
+    match key {
+        "generateName" => Some(7),
+        "ownerReferences" => Some(10),
+        "finalizers" => Some(11),
+        _ => SERVER_OWNED.contains(&key).then_some(6),
+    }
+}
+
+/// The rule by which an annotation of blue is dropped.
+fn noted(key: &str) -> Option<u32> {
+    // It was read already (rule 30 looks at the original); kept, the next `kubectl apply` would bring blue's fields back.
+    if key == "kubectl.kubernetes.io/last-applied-configuration" {
+        return Some(13);
+    }
+    ANNOTATIONS
+        .iter()
+        .any(|p| key == *p || p.ends_with('/') && key.starts_with(p))
+        .then_some(12)
+}
+
+/// A copy without what every object loses: what is dropped anyway (the status, managed fields, what was last applied) is most of a live object.
+pub(super) fn copy(original: &Value) -> Value {
+    let Some(object) = original.as_object() else {
+        return original.clone();
+    };
+    let metadata = |meta: &Map<String, Value>| {
+        without(
+            meta,
+            |k| lost(k).is_some(),
+            |key, value| match (key, value) {
+                ("annotations", Value::Object(notes)) => {
+                    let kept = without(notes, |k| noted(k).is_some(), |_, v| Some(v.clone()));
+                    (!kept.is_empty()).then_some(Value::Object(kept))
                 }
-                !drop
-            });
-            // It was read already (rule 30 looks at the original); kept, the next `kubectl apply` would bring blue's fields back.
-            if a.shift_remove("kubectl.kubernetes.io/last-applied-configuration")
-                .is_some()
-            {
-                rules.push(13);
-            }
-            if a.is_empty() {
-                meta.shift_remove("annotations");
-            }
+                _ => Some(value.clone()),
+            },
+        )
+    };
+    Value::Object(without(
+        object,
+        |k| k == "status",
+        |key, value| match (key, value) {
+            ("metadata", Value::Object(meta)) => Some(Value::Object(metadata(meta))),
+            _ => Some(value.clone()),
+        },
+    ))
+}
+
+/// A map without some keys, of exactly the size that it needs.
+fn without(
+    map: &Map<String, Value>,
+    drop: impl Fn(&str) -> bool,
+    copy: impl Fn(&str, &Value) -> Option<Value>,
+) -> Map<String, Value> {
+    let mut out = Map::with_capacity(map.keys().filter(|k| !drop(k)).count());
+    for (key, value) in map.iter().filter(|(k, _)| !drop(k)) {
+        if let Some(value) = copy(key, value) {
+            out.insert(key.clone(), value);
         }
     }
-    if take(&mut w.object, "/status").is_some() {
+    out
+}
+
+/// Cleans the metadata and drops the status: the copy is made here, unless the object stays on blue.
+pub(super) fn clean(w: &mut Work) {
+    owners(w);
+    if !w.decided() {
+        w.copy();
+    }
+    let mut rules = vec![];
+    if let Some(meta) = w.original.get("metadata").and_then(Value::as_object) {
+        rules.extend(meta.keys().filter_map(|k| lost(k).filter(|r| *r != 10)));
+        if let Some(a) = meta.get("annotations").and_then(Value::as_object) {
+            rules.extend(a.keys().filter_map(|k| noted(k)));
+        }
+    }
+    if w.original.get("status").is_some() {
         rules.push(9);
     }
     for r in rules {
@@ -105,7 +146,6 @@ fn owners(w: &mut Work) {
     if owners.is_empty() {
         return;
     }
-    take(&mut w.object, "/metadata/ownerReferences");
     if w.decided() {
         return;
     }

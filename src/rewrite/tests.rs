@@ -662,3 +662,47 @@ fn velero_2319_a_crd_made_as_v1beta1_and_read_as_v1_becomes_structural_and_keeps
     );
     assert!(rewritten.rules.contains(&"replay.md 61".to_string()));
 }
+
+#[test]
+fn the_hash_of_an_object_is_the_digest_of_what_the_planner_looks_at_and_nothing_else() {
+    use crate::object::digest;
+    let deployment = json!({"status": {"replicas": 3}, "kind": "Deployment", "apiVersion": "apps/v1", "spec": {"replicas": 3, "paused": false},
+        "metadata": {"uid": "u", "name": "web", "labels": {}, "annotations": {"team": "a", "deployment.kubernetes.io/revision": "7", "app": "b"}}});
+    assert_eq!(
+        super::basis_hash(&deployment),
+        digest(
+            &json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"annotations": {"app": "b", "team": "a"}, "name": "web"}, "spec": {"paused": false}})
+        )
+    );
+    let secret = json!({"kind": "Secret", "apiVersion": "v1", "metadata": {"name": "s", "namespace": "n", "annotations": {"deployment.kubernetes.io/revision": "7"}},
+        "data": {"b": "x", "a": "y"}, "stringData": {"c": "z"}, "type": "Opaque"});
+    assert_eq!(
+        super::basis_hash(&secret),
+        digest(
+            &json!({"apiVersion": "v1", "data": {"a": "", "b": ""}, "kind": "Secret", "metadata": {"name": "s", "namespace": "n"}, "stringData": {"c": ""}, "type": "Opaque"})
+        )
+    );
+    assert_eq!(
+        super::basis_hash(&json!({"kind": "Odd"})),
+        digest(&json!({"kind": "Odd", "metadata": {}}))
+    );
+}
+
+#[test]
+fn what_every_object_loses_is_never_copied_and_each_loss_leaves_its_rule() {
+    let r = super::rewrite(
+        &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop", "uid": "u", "managedFields": [{}], "finalizers": ["x"],
+            "generateName": "c-", "labels": {"a": "b"}, "annotations": {"velero.io/backup": "1", "kubectl.kubernetes.io/last-applied-configuration": "{}"}},
+            "data": {"k": "v"}, "status": {}}),
+        &super::Context::default(),
+    );
+    assert_eq!(
+        r.target,
+        Some(
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "shop", "labels": {"a": "b"}}, "data": {"k": "v"}})
+        )
+    );
+    for rule in [6, 7, 9, 11, 12, 13] {
+        assert!(r.rules.contains(&format!("replay.md {rule}")), "{rule}");
+    }
+}

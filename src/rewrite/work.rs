@@ -1,7 +1,7 @@
 //! One object on its way through the rules.
 
 use super::context::Context;
-use crate::object::ObjectId;
+use crate::object::{ObjectId, at};
 use crate::plan::model::{Fate, Finding, Park, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ pub(super) struct Work<'a> {
     pub original: &'a Value,
     pub id: ObjectId,
     pub cx: &'a Context,
-    /// The object being rewritten.
+    /// The object being rewritten; null until [`Work::copy`].
     pub object: Value,
     rules: BTreeSet<u32>,
     other_rules: BTreeSet<String>,
@@ -64,7 +64,7 @@ impl<'a> Work<'a> {
             original,
             id,
             cx,
-            object: original.clone(),
+            object: Value::Null,
             rules: BTreeSet::new(),
             other_rules: BTreeSet::new(),
             findings: vec![],
@@ -72,6 +72,12 @@ impl<'a> Work<'a> {
             changed: false,
             fate: None,
             held: false,
+        }
+    }
+    /// Makes the copy that the rules change, once: most objects of a cluster are Pods and other children, of which none is needed.
+    pub fn copy(&mut self) {
+        if self.object.is_null() {
+            self.object = super::metadata::copy(self.original);
         }
     }
     pub fn kind(&self) -> &str {
@@ -197,13 +203,12 @@ pub(super) fn take(object: &mut Value, pointer: &str) -> Option<Value> {
 
 /// Text at a JSON pointer.
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
-    object.pointer(pointer).and_then(Value::as_str)
+    at(object, pointer).and_then(Value::as_str)
 }
 
 /// Items of an array at a JSON pointer.
 pub(super) fn items<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    object
-        .pointer(pointer)
+    at(object, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
