@@ -34,6 +34,7 @@ use crate::checks;
 use crate::object::ObjectId;
 use crate::rewrite::{self, Context};
 use crate::snapshot::model::{HASH_PREFIX, Snapshot};
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
@@ -42,6 +43,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Makes the plan. Pure.
 pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let spec = with_defaults(spec, snapshot);
+    let snapshot = &Found::of(snapshot);
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
     cx.region = built.target.cluster.region.clone();
@@ -85,7 +87,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
-    findings.extend(checks::run(&checks::Input {
+    findings.extend(checks::run(checks::Input {
         spec: &spec,
         snapshot,
         target: &target,
@@ -93,6 +95,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        shared: checks::Shared::of(&blue, &verdicts),
         generated: &generated,
         cx: &cx,
         load: &load,
@@ -231,7 +234,7 @@ fn without_values(mut target: Value) -> Value {
 /// What the plan was made from.
 fn basis(
     spec: &Spec,
-    snapshot: &Snapshot,
+    snapshot: &Found,
     verdicts: &[Verdict],
     names: &dns::Names,
     target: &model::Target,
@@ -242,11 +245,12 @@ fn basis(
         .map(|v| v.object.as_str())
         .collect();
     let mut objects = BTreeMap::new();
-    for o in &snapshot.blue.objects {
-        if let Some(id) = ObjectId::of(o).map(|i| i.to_string())
-            && (used.contains(id.as_str()) || names.instances.iter().any(|(d, _)| *d == id))
-        {
-            objects.entry(id).or_insert_with(|| rewrite::basis_hash(o));
+    for e in snapshot.blue.entries() {
+        let instance = || names.instances.iter().any(|(d, _)| *d == e.name);
+        if used.contains(e.name.as_str()) || instance() {
+            objects
+                .entry(e.name.clone())
+                .or_insert_with(|| rewrite::basis_hash(e.object));
         }
     }
     Basis {

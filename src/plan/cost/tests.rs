@@ -1,6 +1,7 @@
 //! Estimates checked by hand.
 
 use super::*;
+use crate::snapshot::model::Snapshot;
 use crate::plan::plan;
 use crate::plan::tests::spec;
 use serde_json::json;

@@ -5,7 +5,7 @@ use super::super::kops::strings;
 use super::super::model::Severity;
 use super::{Ig, names};
 use crate::rewrite::template_path;
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::world::cloud::Taint;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,13 +30,13 @@ pub(super) struct Labels {
 }
 
 /// Which keys are selected by anywhere on blue.
-pub(super) fn selected(snapshot: &Snapshot) -> Selected {
+pub(super) fn selected(snapshot: &Found) -> Selected {
     let mut out = Selected::new();
-    for object in &snapshot.blue.objects {
-        let Some(template) = object["kind"].as_str().and_then(template_path) else {
+    for entry in snapshot.blue.entries() {
+        let Some(template) = template_path(&entry.id.kind) else {
             continue;
         };
-        let Some(pod) = object.pointer(&format!("{template}/spec")) else {
+        let Some(pod) = entry.object.pointer(&format!("{template}/spec")) else {
             continue;
         };
         out.extend(
@@ -66,7 +66,7 @@ pub(super) fn selected(snapshot: &Snapshot) -> Selected {
 }
 
 fn list<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(pointer)
+    crate::object::at(v, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()

@@ -18,7 +18,7 @@ mod tests;
 
 use super::kops::{Subnet, note, text};
 use super::model::{Finding, Severity, TargetNodeGroup};
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::{NodeGroupWish, Spec};
 use crate::yaml;
 use names::Names;
@@ -52,7 +52,7 @@ struct Ig<'a> {
     /// `instancegroup/NAME`.
     object: String,
     spec: &'a Spec,
-    snapshot: &'a Snapshot,
+    snapshot: &'a Found<'a>,
     wish: NodeGroupWish,
     /// Its machine has GPUs.
     gpu: bool,
@@ -106,7 +106,7 @@ fn source(id: &str) -> &'static str {
 }
 
 /// Makes the node groups.
-pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups {
+pub(super) fn build(spec: &Spec, snapshot: &Found, places: &Places) -> Groups {
     let mut out = Groups {
         groups: vec![],
         findings: vec![],
@@ -187,7 +187,7 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
 /// group is there to decide, or Karpenter makes all nodes (kops.md 3, 8.4).
 fn host_of_all(
     spec: &Spec,
-    snapshot: &Snapshot,
+    snapshot: &Found,
     workers: &[&Value],
     findings: &mut Vec<Finding>,
 ) -> Vec<String> {
