@@ -290,6 +290,21 @@ pub fn at<'v>(value: &'v Value, pointer: &str) -> Option<&'v Value> {
     Some(at)
 }
 
+/// A copy that takes no more memory than it needs: a clone of a map reserves as many entries as its index has room for, up to twice as many as there are.
+pub fn tight(value: &Value) -> Value {
+    match value {
+        Value::Object(map) => {
+            let mut out = serde_json::Map::with_capacity(map.len());
+            for (key, value) in map {
+                out.insert(key.clone(), tight(value));
+            }
+            Value::Object(out)
+        }
+        Value::Array(list) => Value::Array(list.iter().map(tight).collect()),
+        plain => plain.clone(),
+    }
+}
+
 /// A string annotation of an object.
 pub fn annotation<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
     object
@@ -328,6 +343,13 @@ mod tests {
         ] {
             assert_eq!(at(&v, p), v.pointer(p), "{p}");
         }
+    }
+
+    #[test]
+    fn a_tight_copy_is_the_same_in_the_same_order() {
+        let v = json!({"z": [{"b": 1, "a": {}}, null, "x"], "a": {"k": [1.5, true, []]}});
+        assert_eq!(tight(&v), v);
+        assert_eq!(tight(&v).to_string(), v.to_string());
     }
 
     #[test]

@@ -43,6 +43,7 @@ use crate::spec::model::Spec;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An object of blue with what became of it: an [`Entry`] of the roll and its verdict.
 pub struct BlueObject<'a> {
@@ -505,27 +506,56 @@ impl Report {
 /// Runs every check.
 pub fn run(mut input: Input) -> Vec<Finding> {
     input.shared.after = dns::dry_run(&input);
-    let input = &input;
-    all()
-        .flat_map(|check| {
-            let mut report = Report {
-                check,
-                findings: vec![],
+    let checks: Vec<&'static Check> = all().collect();
+    let threads = match std::thread::available_parallelism() {
+        // A thread costs more than a small company's checks.
+        Ok(n) if input.blue.len() > 2000 => n.get().min(8),
+        _ => 1,
+    };
+    // Each checks by itself, so the order in which they end says nothing: findings come in the order of the list.
+    let next = AtomicUsize::new(0);
+    let one = || {
+        let mut done = vec![];
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(check) = checks.get(n).copied() else {
+                return done;
             };
-            let missing: Vec<Need> = check
-                .needs
-                .iter()
-                .copied()
-                .filter(|n| !n.met(input.snapshot))
-                .collect();
-            for need in &missing {
-                let (what, how) = need.words();
-                report.not_checked(check.id, what, how);
+            done.push((n, answer(check, &input)));
+        }
+    };
+    let mut done: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        done.extend(one());
+        for helper in helpers {
+            match helper.join() {
+                Ok(findings) => done.extend(findings),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
-            if missing.is_empty() {
-                (check.run)(input, &mut report);
-            }
-            report.findings
-        })
-        .collect()
+        }
+    });
+    done.into_values().flatten().collect()
+}
+
+/// What one check says.
+fn answer(check: &'static Check, input: &Input) -> Vec<Finding> {
+    let mut report = Report {
+        check,
+        findings: vec![],
+    };
+    let missing: Vec<Need> = check
+        .needs
+        .iter()
+        .copied()
+        .filter(|n| !n.met(input.snapshot))
+        .collect();
+    for need in &missing {
+        let (what, how) = need.words();
+        report.not_checked(check.id, what, how);
+    }
+    if missing.is_empty() {
+        (check.run)(input, &mut report);
+    }
+    report.findings
 }

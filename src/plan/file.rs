@@ -1,10 +1,11 @@
 //! The plan on disk: canonical JSON whose digest must hold.
 
-use super::model::Plan;
+use super::model::{Basis, Plan};
 use crate::error::{Error, Kind, Result};
 use crate::object::{Hashing, digest, separate, write_canonical};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -47,7 +48,7 @@ fn write(
         begun: false,
     };
     w.one("api_version", api_version)?;
-    w.one("basis", basis)?;
+    w.basis(basis)?;
     w.one("cost", cost)?;
     if with_digest {
         w.one("digest", digest)?;
@@ -93,6 +94,50 @@ impl Fields<'_> {
             self.indent.map(|n| n + 2),
             self.out,
         )
+    }
+    /// The basis with one hash for each object, which as a JSON value would be as large again.
+    fn basis(&mut self, basis: &Basis) -> std::io::Result<()> {
+        let Basis {
+            account,
+            region,
+            blue,
+            zones,
+            objects,
+            records,
+            not_checked,
+        } = basis;
+        self.key("basis")?;
+        let mut w = Fields {
+            out: &mut *self.out,
+            indent: self.indent.map(|n| n + 2),
+            begun: false,
+        };
+        w.one("account", account)?;
+        w.one("blue", blue)?;
+        w.one("not_checked", not_checked)?;
+        w.map("objects", objects)?;
+        w.map("records", records)?;
+        w.one("region", region)?;
+        w.one("zones", zones)?;
+        separate(false, w.indent, w.out)?;
+        w.out.write_all(b"}")
+    }
+    fn map(&mut self, key: &str, map: &BTreeMap<String, String>) -> std::io::Result<()> {
+        self.key(key)?;
+        if map.is_empty() {
+            return self.out.write_all(b"{}");
+        }
+        let mut w = Fields {
+            out: &mut *self.out,
+            indent: self.indent.map(|n| n + 2),
+            begun: false,
+        };
+        for (key, value) in map {
+            w.key(key)?;
+            serde_json::to_writer(&mut *w.out, value)?;
+        }
+        separate(false, w.indent, w.out)?;
+        w.out.write_all(b"}")
     }
     fn list<T: Serialize>(&mut self, key: &str, list: &[T]) -> std::io::Result<()> {
         self.key(key)?;

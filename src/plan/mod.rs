@@ -31,19 +31,19 @@ pub(crate) mod corpus_tests;
 pub(crate) mod tests;
 
 use crate::checks;
-use crate::object::ObjectId;
 use crate::rewrite::{self, Context};
 use crate::snapshot::model::{HASH_PREFIX, Snapshot};
 use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Makes the plan. Pure.
 pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let spec = with_defaults(spec, snapshot);
-    let snapshot = &Found::of(snapshot);
+    let found = Found::of(snapshot);
+    let snapshot = &found;
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
     cx.region = built.target.cluster.region.clone();
@@ -82,7 +82,6 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
-    let basis = basis(&spec, snapshot, &verdicts, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
@@ -134,6 +133,10 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     });
     findings.dedup();
     let hazards = hazards::hazards(&spec, snapshot);
+    // What only the checks and rules needed makes room for the rest.
+    drop((blue, load, cx, iam));
+    let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    drop(found);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -169,48 +172,48 @@ fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
 }
 
 /// One verdict per object, each with its findings.
-fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> Vec<Verdict> {
-    let mut seen: BTreeMap<String, String> = BTreeMap::new();
-    let mut out = vec![];
+fn verdicts(snapshot: &Found, cx: &Context, findings: &mut Vec<Finding>) -> Vec<Verdict> {
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    let mut out = Vec::with_capacity(snapshot.blue.entries().len());
+    let mut entries = snapshot.blue.entries().iter().peekable();
     for object in &snapshot.blue.objects {
-        let Some(id) = ObjectId::of(object) else {
+        // The roll has the same order and leaves out what has no name.
+        let Some(entry) = entries.next_if(|e| std::ptr::eq(e.object, object)) else {
             findings.extend(rewrite::rewrite(object, cx).findings);
             continue;
         };
-        let name = id.to_string();
-        if let Some(first) = seen.get(&name) {
-            if *first != id.api_version {
-                findings.push(Finding {
-                    id: "API-11".into(),
-                    severity: Severity::Info,
-                    object: name,
-                    message: format!(
-                        "given as {first} and as {}; the first is taken",
-                        id.api_version
-                    ),
-                    remedy: "Nothing to do.".into(),
-                    source: "checks.md API-11".into(),
-                    waived: None,
-                });
+        let version = entry.id.api_version.as_str();
+        if let Some(first) = seen.get(entry.name.as_str()) {
+            let (severity, message, remedy) = if *first != version {
+                (
+                    Severity::Info,
+                    format!("given as {first} and as {version}; the first is taken"),
+                    "Nothing to do.",
+                )
             } else {
-                findings.push(Finding {
-                    id: "API-11".into(),
-                    severity: Severity::Warning,
-                    object: name,
-                    message: "given twice in the same version; the first is taken".into(),
-                    remedy: "Drop one of the inputs.".into(),
-                    source: "checks.md API-11".into(),
-                    waived: None,
-                });
-            }
+                (
+                    Severity::Warning,
+                    "given twice in the same version; the first is taken".into(),
+                    "Drop one of the inputs.",
+                )
+            };
+            findings.push(Finding {
+                id: "API-11".into(),
+                severity,
+                object: entry.name.clone(),
+                message,
+                remedy: remedy.into(),
+                source: "checks.md API-11".into(),
+                waived: None,
+            });
             continue;
         }
-        seen.insert(name.clone(), id.api_version.clone());
+        seen.insert(&entry.name, version);
         let r = rewrite::rewrite(object, cx);
         findings.extend(r.findings);
         out.push(Verdict {
-            object: name,
-            api_version: id.api_version,
+            object: entry.name.clone(),
+            api_version: version.into(),
             verdict: r.fate,
             rules: r.rules,
             target: r.target.map(without_values),

@@ -161,11 +161,20 @@ impl Context {
     fn index(&mut self, snapshot: &Found) {
         let mut used_accounts = BTreeSet::new();
         let mut accounts = BTreeSet::new();
+        let owning: BTreeSet<&str> = snapshot
+            .blue
+            .entries()
+            .iter()
+            .filter(|e| e.child)
+            .flat_map(|e| items(e.object, "/metadata/ownerReferences"))
+            .filter_map(|o| o["kind"].as_str())
+            .filter(|k| *k != "Pod")
+            .collect();
         for Entry { id, object, .. } in snapshot.blue.entries() {
             let o = *object;
             let ns = id.namespace.clone().unwrap_or_default();
-            // What a Pod owns is skipped without a look at the Pod (rule 23).
-            if id.kind != "Pod" {
+            // Most kinds own nothing; what a Pod owns is skipped without a look at the Pod (rule 23).
+            if owning.contains(id.kind.as_str()) {
                 self.owners
                     .insert((id.kind.clone(), ns.clone(), id.name.clone()));
             }

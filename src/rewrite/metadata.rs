@@ -1,6 +1,7 @@
 //! Rules 6 to 13: what every object loses.
 
 use super::work::{Work, items};
+use crate::object::tight;
 use crate::plan::model::Severity;
 use serde_json::{Map, Value};
 
@@ -69,10 +70,10 @@ pub(super) fn copy(original: &Value) -> Value {
             |k| lost(k).is_some(),
             |key, value| match (key, value) {
                 ("annotations", Value::Object(notes)) => {
-                    let kept = without(notes, |k| noted(k).is_some(), |_, v| Some(v.clone()));
+                    let kept = without(notes, |k| noted(k).is_some(), |_, v| Some(tight(v)));
                     (!kept.is_empty()).then_some(Value::Object(kept))
                 }
-                _ => Some(value.clone()),
+                _ => Some(tight(value)),
             },
         )
     };
@@ -81,7 +82,7 @@ pub(super) fn copy(original: &Value) -> Value {
         |k| k == "status",
         |key, value| match (key, value) {
             ("metadata", Value::Object(meta)) => Some(Value::Object(metadata(meta))),
-            _ => Some(value.clone()),
+            _ => Some(tight(value)),
         },
     ))
 }

@@ -3,7 +3,7 @@
 use super::model::{Cluster, Snapshot};
 use crate::object::ObjectId;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 
 /// A snapshot with the roll of blue's objects: it answers all that a [`Snapshot`] answers.
@@ -46,14 +46,11 @@ pub struct Entry<'a> {
     pub child: bool,
 }
 
-type Key<'a> = (&'a str, Option<&'a str>, &'a str);
-
 /// The objects of a cluster, in its order: it answers all that a [`Cluster`] answers.
 pub struct Roll<'a> {
     cluster: &'a Cluster,
     entries: Vec<Entry<'a>>,
     kinds: BTreeMap<&'a str, Vec<&'a Value>>,
-    names: HashMap<Key<'a>, &'a Value>,
 }
 
 impl Deref for Roll<'_> {
@@ -67,13 +64,9 @@ impl<'a> Roll<'a> {
     fn of(cluster: &'a Cluster) -> Roll<'a> {
         let mut kinds: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
         let mut entries = Vec::with_capacity(cluster.objects.len());
-        let mut names = HashMap::with_capacity(cluster.objects.len());
         for object in &cluster.objects {
             if let Some(kind) = object.get("kind").and_then(Value::as_str) {
                 kinds.entry(kind).or_default().push(object);
-            }
-            if let Some(key) = key(object) {
-                names.entry(key).or_insert(object);
             }
             if let Some(id) = ObjectId::of(object) {
                 entries.push(Entry {
@@ -92,7 +85,6 @@ impl<'a> Roll<'a> {
             cluster,
             entries,
             kinds,
-            names,
         }
     }
     /// Every object that has an id, one given twice too.
@@ -103,21 +95,15 @@ impl<'a> Roll<'a> {
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a Value> {
         self.kinds.get(kind).into_iter().flatten().copied()
     }
-    /// [`Cluster::find`] without a walk.
+    /// [`Cluster::find`] with a walk over one kind only.
     pub fn find(&self, kind: &str, namespace: Option<&str>, name: &str) -> Option<&'a Value> {
-        self.names.get(&(kind, namespace, name)).copied()
+        self.of_kind(kind).find(|o| {
+            let meta = &o["metadata"];
+            meta["name"] == name
+                && meta["namespace"].as_str() == namespace
+                && o["apiVersion"].is_string()
+        })
     }
-}
-
-/// Kind, namespace and name of an object that has an id.
-fn key(object: &Value) -> Option<Key<'_>> {
-    object.get("apiVersion")?.as_str()?;
-    let meta = object.get("metadata")?;
-    Some((
-        object.get("kind")?.as_str()?,
-        meta.get("namespace").and_then(Value::as_str),
-        meta.get("name")?.as_str()?,
-    ))
 }
 
 #[cfg(test)]
