@@ -220,6 +220,18 @@ pub(super) fn target(spec: &Spec, snapshot: &Found, _cx: &Context) -> Built {
         ));
     }
     if let Some(c) = &snapshot.kops.cluster {
+        if let Some(version) = text(c, "/spec/kubernetesVersion").filter(|v| !v.is_empty())
+            && crate::snapshot::kops::kubernetes_version(c).is_none()
+        {
+            findings.push(note(
+                "KOPS-version",
+                Severity::Blocker,
+                "kops/spec.kubernetesVersion",
+                format!("`{version}` is no version of Kubernetes: kops's defaults, removed APIs and the hops to green all hang on it"),
+                "Correct it on blue (as in 1.21.14), then discover again.",
+                "kops.md 1.4",
+            ));
+        }
         if let Some(cloud) = text(c, "/spec/cloudProvider")
             && cloud != "aws"
         {

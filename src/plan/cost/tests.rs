@@ -1,9 +1,9 @@
 //! Estimates checked by hand.
 
 use super::*;
-use crate::snapshot::model::Snapshot;
 use crate::plan::plan;
 use crate::plan::tests::spec;
+use crate::snapshot::model::Snapshot;
 use serde_json::json;
 
 fn snapshot() -> Snapshot {

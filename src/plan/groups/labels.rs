@@ -6,6 +6,7 @@ use super::super::model::Severity;
 use super::{Ig, names};
 use crate::rewrite::template_path;
 use crate::snapshot::roll::Found;
+use crate::spec::is_label;
 use crate::world::cloud::Taint;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -162,7 +163,14 @@ fn stand_in(key: &str) -> String {
 pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
     let mut out = Labels::default();
     for (k, v) in declared(ig) {
-        if !refused(&k) {
+        if !is_label(&k, &v) {
+            ig.find(
+                "KOPS-ig-label",
+                Severity::Warning,
+                format!("`{k}={v}` is no label: Kubernetes and EKS refuse it, so it is left out"),
+                "Correct it on blue: a key is a name of at most 63 letters, digits, `-`, `_` and `.`, perhaps after a DNS name and `/`, and a value is such a name or empty.",
+            );
+        } else if !refused(&k) {
             out.labels.insert(k, v);
         } else if of_kops(&k) {
             // The next lines, and the rewrite.

@@ -268,7 +268,22 @@ fn worker(doc: &Value) -> Option<Finding> {
     let why = match role.to_lowercase().as_str() {
         "bastion" => "a bastion becomes no node group: use SSM, or keep the instance",
         "apiserver" => "EKS runs its own API servers",
-        _ => "EKS runs the control plane",
+        "master" | "controlplane" | "control-plane" => "EKS runs the control plane",
+        _ => {
+            return Some(note(
+                "KOPS-ig-role",
+                Severity::Blocker,
+                &format!(
+                    "instancegroup/{}",
+                    text(doc, "/metadata/name").unwrap_or("")
+                ),
+                format!(
+                    "role {role} is none that kops knows (Node, Master, ControlPlane, APIServer, Bastion): what runs on these machines is not guessed, so no node group is made of them"
+                ),
+                "Correct the role on blue (`kops edit ig`), then discover again.",
+                "kops.md 3",
+            ));
+        }
     };
     Some(note(
         "KOPS-ig-role",
