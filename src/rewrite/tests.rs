@@ -44,12 +44,17 @@ fn planned(objects: Vec<Value>) -> Plan {
 
 fn of<'p>(plan: &'p Plan, object: &str) -> &'p Verdict {
     plan.verdicts
+        .all()
         .iter()
         .find(|v| v.object == object)
         .unwrap_or_else(|| {
             panic!(
                 "{object} among {:?}",
-                plan.verdicts.iter().map(|v| &v.object).collect::<Vec<_>>()
+                plan.verdicts
+                    .all()
+                    .iter()
+                    .map(|v| &v.object)
+                    .collect::<Vec<_>>()
             )
         })
 }
