@@ -44,8 +44,18 @@ use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the plan. Pure.
-pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+/// What has to be known before the first object of blue can be judged.
+struct Prepared {
+    spec: Spec,
+    cx: Context,
+    built: kops::Built,
+    names: dns::Names,
+    iam: iam::Iam,
+    addons: addons::Addons,
+    access: access::Access,
+}
+
+fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
     let spec = with_defaults(spec, snapshot);
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
@@ -54,7 +64,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.label_keys = built.label_keys.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
-    let mut names = dns::names(&spec, snapshot);
+    let names = dns::names(&spec, snapshot);
     cx.learn_dns(
         &names.instances,
         names.names.iter().map(|n| n.host.clone()).collect(),
@@ -70,11 +80,39 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    Prepared {
+        spec,
+        cx,
+        built,
+        names,
+        iam,
+        addons,
+        access,
+    }
+}
+
+/// What the rules of `rewrite` know when this plan is made: who judges a single object again (`explain`, drift) judges it as the plan did. Pure.
+pub fn context(spec: &Spec, snapshot: &Snapshot) -> Context {
+    prepare(spec, snapshot).cx
+}
+
+/// Makes the plan. Pure.
+pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+    let Prepared {
+        spec,
+        cx,
+        built,
+        mut names,
+        iam,
+        addons,
+        access,
+    } = prepare(spec, snapshot);
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);
     findings.extend(read.findings);
     findings.extend(fates::changes(&spec, snapshot));
+    let instances = names.instances.iter().map(|(d, _)| d.as_str()).collect();
     let mut verdicts = verdicts(snapshot, &cx, &instances, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
@@ -174,7 +212,7 @@ fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
 fn verdicts(
     snapshot: &Snapshot,
     cx: &Context,
-    instances: &BTreeSet<String>,
+    instances: &BTreeSet<&str>,
     findings: &mut Vec<Finding>,
 ) -> Vec<Verdict> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
@@ -217,7 +255,7 @@ fn verdicts(
         findings.extend(r.findings);
         let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
         out.push(Verdict {
-            basis: (used || instances.contains(&name)).then(|| rewrite::basis_hash(object)),
+            basis: (used || instances.contains(name.as_str())).then(|| rewrite::basis_hash(object)),
             object: name,
             api_version: id.api_version,
             verdict: r.fate,

@@ -33,6 +33,8 @@ pub struct Head {
     pub api_version: String,
     /// What becomes of it.
     pub verdict: Fate,
+    /// Rule ids, as in `replay.md 29`.
+    pub rules: Vec<String>,
     /// Hash of the object as it was read, see [`Verdict::basis`].
     #[serde(default)]
     pub basis: Option<String>,
@@ -44,6 +46,7 @@ impl From<&Verdict> for Head {
             object: v.object.clone(),
             api_version: v.api_version.clone(),
             verdict: v.verdict,
+            rules: v.rules.clone(),
             basis: v.basis.clone(),
         }
     }

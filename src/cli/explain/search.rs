@@ -1,5 +1,6 @@
 //! Looks through the plan.
 
+use super::changes::Changes;
 use super::fields::{self, Fields};
 use super::query::Query;
 use crate::error::Result;
@@ -7,9 +8,11 @@ use crate::object::ObjectId;
 use crate::plan::model::{
     Finding, Name, Plan, StepSpec, TargetAddon, TargetNodeGroup, TargetRole, Verdict,
 };
+use crate::rewrite::rules::{self, Rule};
 use crate::snapshot::model::Snapshot;
 use serde_json::Value;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A record that stays as it is.
 #[derive(serde::Serialize)]
@@ -39,6 +42,10 @@ pub(super) struct Found<'p> {
     pub cluster: Option<&'p Plan>,
     /// A subnet and who uses it.
     pub subnet: Option<(String, Vec<String>)>,
+    /// A rule, with the objects that it touched.
+    pub rule: Option<(&'static Rule, Vec<String>)>,
+    /// What became of the fields of the objects that were found, by object.
+    pub changes: BTreeMap<String, Changes>,
 }
 
 impl Found<'_> {
@@ -57,6 +64,7 @@ impl Found<'_> {
             && self.left_alone.is_empty()
             && self.cluster.is_none()
             && self.subnet.is_none()
+            && self.rule.is_none()
     }
 }
 
@@ -130,6 +138,19 @@ pub(super) fn search<'p>(
             },
             |f| f.addons.is_empty(),
         ),
+        Query::Rule(id) => {
+            let mut touched = vec![];
+            for head in plan.verdicts.heads() {
+                let head = head?;
+                if head.rules.contains(id) {
+                    touched.push(head.object);
+                }
+            }
+            Found {
+                rule: rules::by_id(id).map(|rule| (rule, touched)),
+                ..Found::default()
+            }
+        }
         Query::Finding(id) => either(
             id,
             |hit| Found {
