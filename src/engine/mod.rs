@@ -12,6 +12,8 @@ mod run;
 mod undo;
 
 #[cfg(test)]
+mod pins_tests;
+#[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]
 mod tests;
