@@ -422,6 +422,9 @@ impl StepLog for Log {
             )
             .map_err(|e| e.to_string())
     }
+    fn waits_for_disk(&self) -> bool {
+        self.journal.is_on_disk()
+    }
     fn recorded(&self, step: &str) -> Vec<Value> {
         self.journal.with_state(|s| {
             s.steps

@@ -81,6 +81,10 @@ impl Journal {
     pub(crate) fn failing_at(records: u64) -> Journal {
         Journal::with(Store::FailsAt(records), vec![], State::default())
     }
+    /// Whether its records go to a disk.
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.lock().store, Store::Disk(_))
+    }
     /// Ends the (rehearsed) process around the `n`-th record of the whole journal, counted from 1.
     pub fn crash_after(&self, n: u64, point: CrashPoint) {
         self.lock().crash = Some((n, point));
