@@ -429,8 +429,10 @@ impl StepLog for Log {
         self.journal.with_state(|s| {
             s.steps
                 .get(step)
-                .map(|s| s.progress.clone())
-                .unwrap_or_default()
+                .into_iter()
+                .flat_map(|s| &s.progress)
+                .filter_map(|text| serde_json::from_str(text).ok())
+                .collect()
         })
     }
 }

@@ -32,8 +32,23 @@ const SERVERS: &[&str] = &[
 ];
 /// Managers of people and of what people deploy with: even a label of theirs is meant.
 const PEOPLE: &[&str] = &[
-    "kubectl-", "kubectl", "helm", "Helm", "argocd-", "argocd", "kustomize-", "flux", "Mozilla",
-    "k9s", "lens-", "node-fetch", "terraform", "HashiCorp", "pulumi-", "rancher", "dashboard",
+    "kubectl-",
+    "kubectl",
+    "helm",
+    "Helm",
+    "argocd-",
+    "argocd",
+    "kustomize-",
+    "flux",
+    "Mozilla",
+    "k9s",
+    "lens-",
+    "node-fetch",
+    "terraform",
+    "HashiCorp",
+    "pulumi-",
+    "rancher",
+    "dashboard",
     "OpenAPI-Generator",
 ];
 
@@ -54,7 +69,11 @@ pub struct Edit {
 /// The first change by somebody, outside of the field that parks.
 pub fn edit(there: &Value, meant: &Value, park: Option<&str>) -> Option<Edit> {
     let parked = park.map(|p| p.replace('/', "."));
-    for entry in at(there, "/metadata/managedFields").as_array().into_iter().flatten() {
+    for entry in at(there, "/metadata/managedFields")
+        .as_array()
+        .into_iter()
+        .flatten()
+    {
         let by = entry["manager"].as_str().unwrap_or_default();
         let of_a_part = entry["subresource"].as_str().is_some_and(|s| !s.is_empty());
         if by == FIELD_MANAGER || of_a_part || among(SERVERS, by) {
@@ -63,9 +82,13 @@ pub fn edit(there: &Value, meant: &Value, park: Option<&str>) -> Option<Edit> {
         let person = among(PEOPLE, by);
         let counts = |field: &str| {
             // Controllers of the copied company note things on objects; only what they say about the work itself counts.
-            let noted = [".metadata.finalizers", ".metadata.ownerReferences", ".status"]
-                .iter()
-                .any(|f| field.starts_with(f))
+            let noted = [
+                ".metadata.finalizers",
+                ".metadata.ownerReferences",
+                ".status",
+            ]
+            .iter()
+            .any(|f| field.starts_with(f))
                 || !person && field.starts_with(".metadata");
             !noted && parked.as_deref() != Some(field)
         };
@@ -138,7 +161,10 @@ pub fn orphan(there: &Value) -> Option<Value> {
         return patch("/spec/destroyResourcesOnDeletion", false.into());
     }
     if group.ends_with("cluster.x-k8s.io") {
-        return patch("/metadata/annotations/cluster.x-k8s.io~1paused", "true".into());
+        return patch(
+            "/metadata/annotations/cluster.x-k8s.io~1paused",
+            "true".into(),
+        );
     }
     if group == "kustomize.toolkit.fluxcd.io" {
         return patch("/spec/prune", false.into());
@@ -164,20 +190,39 @@ mod tests {
     fn a_person_who_changed_anything_is_named_with_the_field() {
         let labels = json!({"f:metadata": {"f:labels": {"f:team": {}}}});
         let found = edit(&held("kubectl-label", labels.clone()), &json!({}), None).unwrap();
-        assert_eq!((found.field.as_str(), found.by.as_str()), (".metadata.labels.team", "kubectl-label"));
+        assert_eq!(
+            (found.field.as_str(), found.by.as_str()),
+            (".metadata.labels.team", "kubectl-label")
+        );
         let image = json!({"f:spec": {"f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"web\"}": {".": {}, "f:image": {}}}}}}});
         let found = edit(&held("prometheus-operator", image), &json!({}), None).unwrap();
-        assert_eq!(found.field, ".spec.template.spec.containers[name=\"web\"].image");
+        assert_eq!(
+            found.field,
+            ".spec.template.spec.containers[name=\"web\"].image"
+        );
         // An operator's note is its own business.
-        assert_eq!(edit(&held("prometheus-operator", labels), &json!({}), None), None);
+        assert_eq!(
+            edit(&held("prometheus-operator", labels), &json!({}), None),
+            None
+        );
     }
 
     #[test]
     fn the_field_that_parks_a_status_and_parts_of_the_cluster_are_nobodys_edit() {
         let replicas = json!({"f:spec": {"f:replicas": {}}});
-        assert_eq!(edit(&held("kubectl-scale", replicas.clone()), &json!({}), Some("/spec/replicas")), None);
+        assert_eq!(
+            edit(
+                &held("kubectl-scale", replicas.clone()),
+                &json!({}),
+                Some("/spec/replicas")
+            ),
+            None
+        );
         assert!(edit(&held("kubectl-scale", replicas.clone()), &json!({}), None).is_some());
-        assert_eq!(edit(&held("kube-controller-manager", replicas), &json!({}), None), None);
+        assert_eq!(
+            edit(&held("kube-controller-manager", replicas), &json!({}), None),
+            None
+        );
         let status = json!({"f:status": {"f:x": {}}});
         assert_eq!(edit(&held("some-operator", status), &json!({}), None), None);
     }
@@ -192,9 +237,17 @@ mod tests {
     #[test]
     fn rule_71_what_stands_for_something_in_the_cloud_is_orphaned_before_it_is_deleted() {
         let bucket = json!({"apiVersion": "s3.aws.upbound.io/v1beta1", "kind": "Bucket", "metadata": {"name": "b"}, "spec": {"forProvider": {}, "deletionPolicy": "Delete"}});
-        assert_eq!(orphan(&bucket), Some(json!({"spec": {"deletionPolicy": "Orphan"}})));
+        assert_eq!(
+            orphan(&bucket),
+            Some(json!({"spec": {"deletionPolicy": "Orphan"}}))
+        );
         let ack = json!({"apiVersion": "rds.services.k8s.aws/v1alpha1", "kind": "DBInstance", "metadata": {"name": "d"}});
-        assert_eq!(orphan(&ack), Some(json!({"metadata": {"annotations": {"services.k8s.aws/deletion-policy": "retain"}}})));
+        assert_eq!(
+            orphan(&ack),
+            Some(
+                json!({"metadata": {"annotations": {"services.k8s.aws/deletion-policy": "retain"}}})
+            )
+        );
         let mut said = bucket;
         said["spec"]["deletionPolicy"] = json!("Orphan");
         assert_eq!(orphan(&said), None, "said already");
@@ -203,6 +256,9 @@ mod tests {
     #[test]
     fn rule_54_a_volume_is_retained_before_it_is_deleted() {
         let pv = json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "p"}, "spec": {"persistentVolumeReclaimPolicy": "Delete"}});
-        assert_eq!(orphan(&pv), Some(json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}})));
+        assert_eq!(
+            orphan(&pv),
+            Some(json!({"spec": {"persistentVolumeReclaimPolicy": "Retain"}}))
+        );
     }
 }

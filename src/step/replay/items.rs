@@ -30,6 +30,8 @@ pub struct Planned {
     pub target: Value,
     /// uid on blue.
     pub source_uid: Option<String>,
+    /// Version in which it was read on blue; empty for what the plan made.
+    pub blue_version: String,
 }
 
 /// The objects of a wave.
@@ -104,17 +106,25 @@ impl<'a> Items<'a> {
     pub fn planned(&self, n: usize) -> StepResult<Planned> {
         if let Some(index) = self.wave.generated.get(n) {
             return Ok(Planned {
-                target: self.cx.plan.generated.get(*index).cloned().unwrap_or_default(),
+                target: self
+                    .cx
+                    .plan
+                    .generated
+                    .get(*index)
+                    .cloned()
+                    .unwrap_or_default(),
                 source_uid: None,
+                blue_version: String::new(),
             });
         }
         let name = self.name(n);
-        let verdict = self.cx.verdict(name)?.clone();
+        let verdict = self.cx.verdict(name)?;
         Ok(Planned {
-            target: verdict.target.ok_or_else(|| {
-                refused(name, "the plan does not copy it", "make the plan again")
-            })?,
+            target: verdict
+                .target
+                .ok_or_else(|| refused(name, "the plan does not copy it", "make the plan again"))?,
             source_uid: verdict.uid,
+            blue_version: verdict.api_version,
         })
     }
 

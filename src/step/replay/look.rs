@@ -2,7 +2,7 @@
 //! requests; of what is there only what the wave asks about is kept, and compared while its page is in memory.
 
 use super::compare::differences;
-use super::items::Items;
+use super::items::{Items, id_of};
 use super::mark;
 use super::record::Before;
 use crate::object::{self, ObjectId, annotation, label};
@@ -33,7 +33,8 @@ enum Found {
 
 /// Reads what is there, and refuses when something of another kind of making stands in the way.
 pub async fn look(items: &Items<'_>, cx: &Cx) -> StepResult<Before> {
-    let wanted: BTreeMap<&str, usize> = items.order().iter().map(|n| (items.name(*n), *n)).collect();
+    let wanted: BTreeMap<&str, usize> =
+        items.order().iter().map(|n| (items.name(*n), *n)).collect();
     let kinds = served(cx, items).await?;
     let looked: Vec<StepResult<Vec<(usize, Found)>>> = futures::stream::iter(
         kinds
@@ -127,9 +128,9 @@ async fn of_kind(
                 Some(prefix) if prefix == kind.kind.to_lowercase() => items.planned(*n)?,
                 _ => continue,
             };
-            let Some(id) = ObjectId::of(&planned.target).filter(|id| {
-                id.kind == kind.kind && id.api_version == kind.api_version()
-            }) else {
+            let Some(id) = ObjectId::of(&planned.target)
+                .filter(|id| id.kind == kind.kind && id.api_version == kind.api_version())
+            else {
                 continue;
             };
             if let Some(there) = cx.world.green.get(&id).await? {
@@ -178,10 +179,12 @@ async fn judge(items: &Items<'_>, cx: &Cx, n: usize, there: &Value) -> StepResul
         let uid = object::uid(there).unwrap_or_default();
         return Ok(Some(Found::Ours(uid.into())));
     }
-    let mut target = items.planned(n)?.target;
-    if target["kind"] == "Secret" {
+    let planned = items.planned(n)?;
+    let mut target = planned.target;
+    if target["kind"] == "Secret" && !planned.blue_version.is_empty() {
         // The values are compared here, in memory; the plan has only markers.
-        let live = cx.world.blue.get(&cx.blue_id(name)?).await?;
+        let id = id_of(name, &target)?.in_version(&planned.blue_version);
+        let live = cx.world.blue.get(&id).await?;
         let live = live.ok_or_else(|| {
             Error::new(Class::NotFound, name, "it is gone from blue since the plan")
                 .remedy("make a new plan")
@@ -204,14 +207,19 @@ async fn judge(items: &Items<'_>, cx: &Cx, n: usize, there: &Value) -> StepResul
     };
     let whose = match annotation(there, mark::RUN) {
         Some(run) => format!(" (run {run} made it: roll that one back first)"),
-        None if of_the_system(there) => " (it belongs to green's system and is never touched)".into(),
+        None if of_the_system(there) => {
+            " (it belongs to green's system and is never touched)".into()
+        }
         None => String::new(),
     };
     let more = match differs.len() {
         1 => String::new(),
         n => format!(" and {} more", n - 1),
     };
-    Ok(Some(Found::Conflict(format!("{}{more}{whose}", first.path))))
+    Ok(Some(Found::Conflict(format!(
+        "{}{more}{whose}",
+        first.path
+    ))))
 }
 
 /// Whether an object belongs to green itself: made by the server, by EKS or an add-on.
@@ -240,7 +248,12 @@ pub async fn present(
     for (kind, _) in served(cx, items).await? {
         let mut token: Option<String> = None;
         loop {
-            let page = match cx.world.green.list_page(&kind, None, token.as_deref()).await {
+            let page = match cx
+                .world
+                .green
+                .list_page(&kind, None, token.as_deref())
+                .await
+            {
                 Err(e) if e.class == Class::NotFound => break,
                 Err(e) if e.class == Class::Gone => {
                     token = None;
@@ -282,9 +295,7 @@ mod tests {
         };
         assert_eq!(object, "clusterrole/ops");
         assert!(
-            why.ends_with(
-                ".rules[0]; so do configmap/a/b (.data.k), configmap/a/x (.data.k)"
-            ),
+            why.ends_with(".rules[0]; so do configmap/a/b (.data.k), configmap/a/x (.data.k)"),
             "{why}"
         );
     }

@@ -88,9 +88,7 @@ mod tests {
 
     #[test]
     fn rule_14_the_mark_of_a_secret_tells_nothing_of_its_values() {
-        let secret = |value: &str| {
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"pin": value}})
-        };
+        let secret = |value: &str| json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "a"}, "data": {"pin": value}});
         assert_eq!(content(&secret("MTIzNA==")), content(&secret("OTk5OQ==")));
         let mut more = secret("MTIzNA==");
         more["data"]["other"] = json!("");
@@ -101,7 +99,11 @@ mod tests {
     fn the_marks_are_as_short_as_the_planner_was_told() {
         let mut object = json!({"metadata": {}});
         let run = format!("{}-7f3a9c", "n".repeat(63));
-        put(&mut object, &run, Some("12345678-1234-1234-1234-123456789012"));
+        put(
+            &mut object,
+            &run,
+            Some("12345678-1234-1234-1234-123456789012"),
+        );
         let bytes: usize = object["metadata"]["annotations"]
             .as_object()
             .unwrap()

@@ -44,7 +44,8 @@ pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
 
 /// The pace of a wave: bounded by the spec, beginning where the wave before ended.
 fn shared(cx: &Cx, after: Option<&Value>) -> Shared {
-    let learned = |after: &Value| serde_json::from_value::<Learned>(after.get("pace")?.clone()).ok();
+    let learned =
+        |after: &Value| serde_json::from_value::<Learned>(after.get("pace")?.clone()).ok();
     let outputs = cx.outputs.read().unwrap_or_else(|p| p.into_inner());
     let last = cx
         .plan

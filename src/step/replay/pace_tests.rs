@@ -72,7 +72,12 @@ fn run(
                 (processors[p] + server.way / 2.0 - now, true)
             };
             let end = ((now + took) * 1e6) as u64;
-            flying.push(std::cmp::Reverse((end, sent + answered + refused, (took * 1e6) as u64, fine)));
+            flying.push(std::cmp::Reverse((
+                end,
+                sent + answered + refused,
+                (took * 1e6) as u64,
+                fine,
+            )));
         }
         let std::cmp::Reverse((end, _, took, fine)) = flying.pop().unwrap();
         now = end as f64 / 1e6;
@@ -141,7 +146,11 @@ fn a_small_server_is_used_to_at_least_nine_tenths_of_its_best_from_the_first_req
         run.rate(4000),
         pace.learned()
     );
-    assert!(run.limits.iter().all(|l| *l <= 36), "never crowded: {:?}", run.limits.iter().max());
+    assert!(
+        run.limits.iter().all(|l| *l <= 36),
+        "never crowded: {:?}",
+        run.limits.iter().max()
+    );
 }
 
 #[test]
@@ -177,7 +186,11 @@ fn a_server_that_refuses_more_than_ten_at_once_is_soon_left_at_that() {
 fn a_server_that_gets_slow_is_left_with_fewer_and_a_fast_one_gets_more_again() {
     // Between the 5th and the 15th second somebody else takes a lot of it: crowding begins at 4.
     let busy = |now: f64| match (5.0..15.0).contains(&now) {
-        true => Server { crowd: 4.0, crowding: 0.12, ..SMALL },
+        true => Server {
+            crowd: 4.0,
+            crowding: 0.12,
+            ..SMALL
+        },
         false => SMALL,
     };
     let (run, _) = paced(busy, 8000, None);
@@ -187,7 +200,11 @@ fn a_server_that_gets_slow_is_left_with_fewer_and_a_fast_one_gets_more_again() {
         narrowest * 10 <= widest_early * 8,
         "from {widest_early} to {narrowest}"
     );
-    assert!(run.rate(8000) > 0.8 * fixed(busy, 8000, 12), "{}", run.rate(8000));
+    assert!(
+        run.rate(8000) > 0.8 * fixed(busy, 8000, 12),
+        "{}",
+        run.rate(8000)
+    );
 }
 
 #[test]
@@ -199,7 +216,13 @@ fn what_a_wave_found_is_where_the_next_one_begins() {
     assert_eq!(next.limit(), learned.in_flight);
     // A short wave tells nothing: the climb goes on in the next.
     let (_, short) = paced(|_| SMALL, 20, None);
-    assert_eq!(short.learned(), Learned { in_flight: 8, settled: false });
+    assert_eq!(
+        short.learned(),
+        Learned {
+            in_flight: 8,
+            settled: false
+        }
+    );
 }
 
 #[test]

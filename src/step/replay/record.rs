@@ -34,10 +34,7 @@ impl Record {
     pub async fn write(self, cx: &Cx) -> StepResult<()> {
         let data = json!(self);
         if !cx.log.waits_for_disk() {
-            return cx
-                .log
-                .progress(&cx.step, data)
-                .map_err(StepError::Journal);
+            return cx.log.progress(&cx.step, data).map_err(StepError::Journal);
         }
         let (log, step) = (cx.log.clone(), cx.step.clone());
         tokio::task::spawn_blocking(move || log.progress(&step, data))

@@ -4,6 +4,7 @@
 //! order in which a server lists them. So one page is in memory, never all, and of it only what the wave still needs. What the pages do not
 //! have (made since, a second try) is read by itself, and so are few.
 
+use super::items::{Planned, id_of};
 use crate::object::ObjectId;
 use crate::rewrite::for_green;
 use crate::step::util::kind_of;
@@ -55,17 +56,19 @@ impl<'a> Secrets<'a> {
     }
 
     /// The target with the values that blue has now.
-    pub async fn fill(&self, name: &str, target: Value) -> StepResult<Value> {
-        let blue = self.cx.blue_id(name)?;
+    pub async fn fill(&self, name: &str, planned: &Planned) -> StepResult<Value> {
         let live = match self.paged(name).await? {
             Some(live) => Some(live),
-            None => self.cx.world.blue.get(&blue).await?,
+            None => {
+                let id = id_of(name, &planned.target)?.in_version(&planned.blue_version);
+                self.cx.world.blue.get(&id).await?
+            }
         };
         let live = live.ok_or_else(|| {
             Error::new(Class::NotFound, name, "it is gone from blue since the plan")
                 .remedy("make a new plan")
         })?;
-        Ok(for_green(&live, &target))
+        Ok(for_green(&live, &planned.target))
     }
 
     /// From the pages, reading on as far as needed; `None` when they do not have it.
@@ -97,7 +100,10 @@ impl<'a> Secrets<'a> {
             if pages.ended || pages.last.as_ref().is_some_and(|last| *last >= wanted) {
                 return Ok(None);
             }
-            let page = match blue.list_page(&pages.kind, None, pages.token.as_deref()).await {
+            let page = match blue
+                .list_page(&pages.kind, None, pages.token.as_deref())
+                .await
+            {
                 Ok(page) => page,
                 // The list is too old to go on: what is left is read one by one (replay.md 2).
                 Err(e) if e.class == Class::Gone => {

@@ -32,12 +32,7 @@ fn touched(before: &Before, record: &Record) -> BTreeSet<String> {
 }
 
 /// Takes everything back. An object that somebody changed, or that is somebody's, is left; the others go first, then it is named.
-pub async fn undo(
-    items: &Items<'_>,
-    cx: &Cx,
-    before: &Before,
-    shared: &Shared,
-) -> StepResult<()> {
+pub async fn undo(items: &Items<'_>, cx: &Cx, before: &Before, shared: &Shared) -> StepResult<()> {
     let record = record::read(cx)?;
     let names = touched(before, &record);
     let uids: HashMap<&str, &str> = before
@@ -173,7 +168,7 @@ impl Undo<'_> {
         if !at(&there, "/metadata/deletionTimestamp").is_null() {
             return Ok(());
         }
-        let park = self.cx.verdict(name).ok().and_then(|v| v.park.clone());
+        let park = self.cx.verdict(name).ok().and_then(|v| v.park);
         if let Some(edit) = edited::edit(&there, meant, park.as_ref().map(|p| p.field.as_str())) {
             return Err(StepError::Changed {
                 object: name.into(),
@@ -226,8 +221,7 @@ impl Undo<'_> {
         let Some(there) = green.get(&id).await? else {
             return Ok(());
         };
-        let made_by_green =
-            object::annotation(&there, "pv.kubernetes.io/provisioned-by").is_some();
+        let made_by_green = object::annotation(&there, "pv.kubernetes.io/provisioned-by").is_some();
         match edited::orphan(&there) {
             Some(patch) if !made_by_green => {
                 green.merge(&id, &patch).await?;

@@ -2,7 +2,7 @@
 //! before is still under way, so nobody waits for a disk; what was created is recorded along with it.
 
 use super::compare::differences;
-use super::items::{Items, Planned, id_of, rank};
+use super::items::{Items, id_of, rank};
 use super::mark;
 use super::owners::Owners;
 use super::ready;
@@ -97,7 +97,10 @@ pub async fn write(
         };
         return Err(refused(
             name,
-            format!("green does not know {} and dropped it{others}", fields.join(", ")),
+            format!(
+                "green does not know {} and dropped it{others}",
+                fields.join(", ")
+            ),
             "roll back to provision, change the object on blue or list it under workloads.skip, and plan again (replay.md 20)",
         ));
     }
@@ -220,10 +223,12 @@ impl Writer<'_> {
     /// One object, from the plan to green.
     async fn one(&self, n: usize) -> StepResult<Made> {
         let name = self.items.name(n);
-        let Planned { target, source_uid } = self.items.planned(n)?;
-        let mut object = match target["kind"] == "Secret" && n >= self.items.wave.generated.len() {
-            true => self.secrets.fill(name, target).await?,
-            false => target,
+        let planned = self.items.planned(n)?;
+        let copied = !planned.blue_version.is_empty();
+        let source_uid = planned.source_uid.clone();
+        let mut object = match copied && planned.target["kind"] == "Secret" {
+            true => self.secrets.fill(name, &planned).await?,
+            false => planned.target,
         };
         self.owners.remap(self.cx, name, &mut object).await?;
         mark::put(&mut object, &self.cx.run, source_uid.as_deref());
