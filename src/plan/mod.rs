@@ -255,6 +255,9 @@ fn verdicts(
         findings.extend(r.findings);
         let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
         out.push(Verdict {
+            uid: used
+                .then(|| crate::object::uid(object).map(String::from))
+                .flatten(),
             basis: (used || instances.contains(name.as_str())).then(|| rewrite::basis_hash(object)),
             object: name,
             api_version: id.api_version,
