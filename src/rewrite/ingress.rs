@@ -29,60 +29,6 @@ pub(super) fn rewrite(w: &mut Work) {
 
 fn ingress(w: &mut Work) {
     w.tidied(66);
-    let old = w.id.version() == "v1beta1";
-    if old {
-        if let Some(b) = take(&mut w.object, "/spec/backend") {
-            set(&mut w.object, "/spec/defaultBackend", backend(&b));
-        }
-        let mut no_path = false;
-        let mut regex = false;
-        for rule in w
-            .object
-            .pointer_mut("/spec/rules")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            for p in rule
-                .pointer_mut("/http/paths")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
-                if p.get("path").is_none() {
-                    p["path"] = json!("/");
-                    no_path = true;
-                }
-                regex |= p["path"]
-                    .as_str()
-                    .is_some_and(|t| t.contains(['(', '*', '[', '$', '^']));
-                if p.get("pathType").is_none() {
-                    p["pathType"] = json!("ImplementationSpecific");
-                }
-                if let Some(b) = p.get("backend").cloned() {
-                    p["backend"] = backend(&b);
-                }
-            }
-        }
-        w.changed(66);
-        if no_path || regex {
-            w.find(
-                "API-06",
-                Severity::Warning,
-                66,
-                format!(
-                    "{}; every path gets pathType ImplementationSpecific",
-                    match (no_path, regex) {
-                        (true, true) =>
-                            "a rule without a path becomes `/`, and a path is a regular expression",
-                        (true, false) => "a rule without a path becomes `/`",
-                        _ => "a path is a regular expression",
-                    }
-                ),
-                "Confirm the path type with the ingress controller of green.",
-            );
-        }
-    }
     let class = annotation(w.original, "kubernetes.io/ingress.class")
         .map(String::from)
         .or(text(w.original, "/spec/ingressClassName").map(String::from));
@@ -162,23 +108,6 @@ fn ingress(w: &mut Work) {
             "Nothing to do.",
         );
     }
-}
-
-/// serviceName and servicePort become service.name and service.port.
-fn backend(b: &Value) -> Value {
-    let Some(name) = b.get("serviceName") else {
-        return b.clone();
-    };
-    let port = match b.get("servicePort") {
-        Some(Value::Number(n)) => json!({"number": n}),
-        // A port in quotes is a number all the same.
-        Some(Value::String(s)) => match s.parse::<u16>() {
-            Ok(n) => json!({"number": n}),
-            Err(_) => json!({"name": s}),
-        },
-        _ => json!({}),
-    };
-    json!({"service": {"name": name, "port": port}})
 }
 
 /// DNS annotations of blue in the prefix that green reads, with the low TTL until finalize.

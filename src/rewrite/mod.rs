@@ -3,8 +3,8 @@
 //! Families of rules live in one file each; [`rewrite`] runs them in a fixed order. A rule either decides the fate
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
-mod apis;
 mod context;
+pub(crate) mod convert;
 mod identity;
 mod ingress;
 mod metadata;
@@ -22,7 +22,7 @@ mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
-pub use removed::{Removal, removal, removals};
+pub use removed::{Feature, Removal, features, removal, removals};
 pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;
@@ -59,7 +59,7 @@ fn judge(work: &mut Work) {
     skip::decide(work);
     metadata::clean(work);
     if !work.decided() {
-        apis::convert(work);
+        convert::convert(work);
     }
     if !work.decided() {
         services::rewrite(work);

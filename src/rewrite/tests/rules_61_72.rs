@@ -14,7 +14,8 @@ fn velero_2319_a_crd_made_as_v1beta1_and_read_as_v1_becomes_structural_and_keeps
         target.pointer("/spec/versions/0/schema/openAPIV3Schema"),
         Some(&serde_json::json!({
             "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-            "properties": {"spec": {"type": "object", "properties": {"percent": {"type": "integer"}}}}
+            // Nested properties end the root's mark: without one of its own, `spec` would lose every field that the schema does not list.
+            "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {"percent": {"type": "integer"}}}}
         }))
     );
     assert!(rewritten.rules.contains(&"replay.md 61".to_string()));
