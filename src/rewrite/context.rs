@@ -72,6 +72,8 @@ pub struct Context {
     pub crds: BTreeMap<(String, String), String>,
     /// Versions in which blue's CRDs serve custom kinds, by (group, kind).
     pub served: BTreeMap<(String, String), BTreeSet<String>>,
+    /// What each of Helm's records is to its release, by object.
+    pub releases: BTreeMap<String, super::helm::Place>,
     /// Host names that blue's ExternalDNS keeps.
     pub owned_hosts: BTreeSet<String>,
     /// Groups and users that green's access entries give.
@@ -364,6 +366,11 @@ impl Context {
             .collect();
         out.dedup();
         out
+    }
+
+    /// Once all else is known: which of Helm's records move (rule 69).
+    pub fn learn_releases(&mut self, snapshot: &Snapshot) {
+        self.releases = super::helm::places(snapshot, self);
     }
 
     /// Learns what blue's ExternalDNS instances read and own.

@@ -5,7 +5,9 @@
 
 mod context;
 pub(crate) mod convert;
+pub mod helm;
 mod identity;
+mod immutable;
 mod ingress;
 mod metadata;
 mod network;
@@ -15,13 +17,15 @@ mod services;
 mod skip;
 mod storage;
 mod tokens;
-mod tools;
+pub(crate) mod tools;
 mod trace;
 mod work;
 mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
+pub use helm::on_stream;
+pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
 pub use removed::{Feature, Removal, features, removal, removals};
 pub use trace::Hunk;
 pub use work::Rewritten;

@@ -21,6 +21,8 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use psp::{level, mutates};
+
 use super::removed::{Removal, Table, table};
 use super::work::{Work, set, take};
 use crate::object::annotation;
@@ -75,6 +77,8 @@ pub(super) fn to_served_version(w: &mut Work) {
     match row {
         // The effective defaults of blue stand in the live object; a manifest says only what its author said, or the next
         // upgrade would take them for the author's and remove them.
+        // Whatever green makes itself, the manifest may name.
+        Some(r) if r.convert() == "never" => rename::convert(w, r),
         Some(r) if r.stored != Some(false) => run(w, &r.without_defaults()),
         _ => third_party(w, table),
     }
