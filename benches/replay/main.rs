@@ -141,12 +141,11 @@ impl Bench {
 
     async fn ours(&mut self, place: &str) -> Ours {
         let server = server_cpu(&self.it);
-        let said = self
-            .it
-            .run_in(place, &["migrate", "--to", "replay"], &[])
-            .await;
+        let json = ["migrate", "--to", "replay", "-o", "json"];
+        let said = self.it.run_in(place, &json, &[]).await;
         said.expect(0);
         let cpu = server_cpu(&self.it).saturating_sub(server);
+        tell(&said.stdout);
         Ours {
             pace: Pace {
                 objects: self.targets.len(),
@@ -207,6 +206,32 @@ fn waves(journal: &Path) -> Duration {
     between
         .and_then(|d| Duration::try_from(d).ok())
         .expect("the waves are in the journal")
+}
+
+/// How long each wave took, and what the run waited for, in its own words.
+fn tell(events: &str) {
+    let mut waves = String::new();
+    let mut waits: BTreeMap<String, usize> = BTreeMap::new();
+    for event in events.lines() {
+        let event: Value = serde_json::from_str(event).unwrap_or_default();
+        let text = |key: &str| event[key].as_str().unwrap_or_default().to_owned();
+        match event["event"].as_str() {
+            Some("step_done") => {
+                let took = event["took_s"].as_f64().unwrap_or(0.0);
+                waves.push_str(&format!(
+                    " {} {took:.1}",
+                    text("step").replace("replay/", "")
+                ));
+            }
+            Some("waiting") => *waits.entry(text("why")).or_default() += 1,
+            Some("retrying") => *waits.entry(text("error")).or_default() += 1,
+            _ => {}
+        }
+    }
+    println!("  seconds a wave:{waves}");
+    for (why, times) in waits {
+        println!("  waited {times} times: {why}");
+    }
 }
 
 async fn client(kubeconfig: &Path) -> Client {
@@ -394,7 +419,10 @@ async fn main() {
 
 /// Servers, the objects on blue, a plan of what `discover` saw, green provisioned.
 async fn prepare(args: &Args) -> Bench {
-    let it = Move::open(env!("CARGO_BIN_EXE_crossfade"), "").await;
+    // Another build of the product can be measured with the same benchmark.
+    let binary = std::env::var("CROSSFADE_BENCH_BINARY");
+    let binary = binary.unwrap_or_else(|_| env!("CARGO_BIN_EXE_crossfade").into());
+    let it = Move::open(&binary, "").await;
     let objects = company::objects(args.objects);
     let blue = it.client(Side::Blue).await;
     let pace = writer::create_all(&blue, &objects, 16, true).await;

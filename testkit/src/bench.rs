@@ -33,7 +33,8 @@ pub struct BenchOptions {
     /// Put the company "shop" into blue, AWS, DNS and the database.
     pub load_fixture: bool,
     /// With the fixture: also the company's objects in blue, running. Without them blue is an empty cluster of the same
-    /// company (its account, state store, nodes, people), for tests that bring objects of their own.
+    /// company (its account, state store, nodes, people), for tests that bring objects of their own; load balancers, though
+    /// there, do not follow what happens.
     pub load_objects: bool,
     /// How long AWS takes; scaled down from the minutes that it takes.
     pub delays: Delays,
@@ -204,11 +205,15 @@ impl Bench {
         net.register("10.20.0.6:5432", green_db.address());
         let balancers = |plane: &ControlPlane| {
             let side = plane.side();
-            let config = lb::Config::shop(
+            let mut config = lb::Config::shop(
                 side.name(),
                 plane.kubeconfig(User::LoadBalancers),
                 net.clone(),
             );
+            if !options.load_objects {
+                // Listing thousands of Services all the time would be what a measurement measures.
+                config.poll = Duration::from_secs(3600);
+            }
             async move {
                 lb::start(config)
                     .await

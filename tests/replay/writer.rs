@@ -180,3 +180,108 @@ async fn send(client: &Client, posts: &[Post], width: usize, patient: bool) -> P
         throttled: throttled.into_inner(),
     }
 }
+
+/// One object at a time, in this order, as somebody applies files.
+pub async fn create_in_order(client: &Client, objects: &[Value]) {
+    for object in objects {
+        create_all(client, std::slice::from_ref(object), 1, true).await;
+    }
+}
+
+/// One request with a JSON answer; statuses from 300 on are a panic but for those that are allowed.
+async fn ask(
+    client: &Client,
+    method: http::Method,
+    path: &str,
+    content: &str,
+    body: Vec<u8>,
+    allowed: &[u16],
+) -> Value {
+    let request = http::Request::builder()
+        .method(method.clone())
+        .uri(path)
+        .header("content-type", content)
+        .header("accept", "application/json")
+        .body(kube::client::Body::from(body))
+        .expect("a request");
+    let answer = client.send(request).await.expect("an answer");
+    let status = answer.status().as_u16();
+    let body = http_body_util::BodyExt::collect(answer.into_body())
+        .await
+        .expect("a whole answer")
+        .to_bytes();
+    assert!(
+        status < 300 || allowed.contains(&status),
+        "{method} {path}: {status} {}",
+        String::from_utf8_lossy(&body)
+    );
+    serde_json::from_slice(&body).unwrap_or_default()
+}
+
+/// Creates objects and refuses to lose a field: what the server does not know is an error (`fieldValidation=Strict`).
+pub async fn create_strictly(client: &Client, objects: &[Value]) -> Vec<Value> {
+    let mut known = BTreeMap::new();
+    let mut made = vec![];
+    for object in objects {
+        let post = post_of(client, &mut known, object).await;
+        let path = format!("{}&fieldValidation=Strict", post.path);
+        made.push(
+            ask(
+                client,
+                http::Method::POST,
+                &path,
+                "application/json",
+                post.body,
+                &[],
+            )
+            .await,
+        );
+    }
+    made
+}
+
+/// Writes the status of objects through its own door, where the kind has one.
+pub async fn set_status(client: &Client, objects: &[Value]) {
+    let mut known = BTreeMap::new();
+    for object in objects {
+        let post = post_of(client, &mut known, object).await;
+        let base = post.path.split('?').next().unwrap_or_default();
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let path = format!("{base}/{name}/status");
+        let body = serde_json::json!({"status": object["status"]}).to_string();
+        let content = "application/merge-patch+json";
+        ask(
+            client,
+            http::Method::PATCH,
+            &path,
+            content,
+            body.into(),
+            &[404],
+        )
+        .await;
+    }
+}
+
+/// Deletes objects and waits until they are gone.
+pub async fn delete(client: &Client, objects: &[Value]) {
+    let mut known = BTreeMap::new();
+    for object in objects {
+        let post = post_of(client, &mut known, object).await;
+        let base = post.path.split('?').next().unwrap_or_default();
+        let path = format!(
+            "{base}/{}",
+            object["metadata"]["name"].as_str().unwrap_or_default()
+        );
+        let json = "application/json";
+        ask(client, http::Method::DELETE, &path, json, vec![], &[404]).await;
+        let start = Instant::now();
+        loop {
+            let left = ask(client, http::Method::GET, &path, json, vec![], &[404]).await;
+            if left["kind"] == "Status" {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(60), "{path} stays");
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+}
