@@ -570,8 +570,8 @@ async fn from_files(it: &Move, green: &kube::Client) {
     it.spawn(command).end().await.expect(3);
     let plan = crossfade::plan::load(&plan).unwrap();
     let target = |name: &str| {
-        let found = plan.verdicts.iter().find(|v| v.object == name);
-        found
+        let verdict = plan.verdicts.get(name).unwrap();
+        verdict
             .and_then(|v| v.target.clone())
             .unwrap_or_else(|| panic!("no target of {name}"))
     };

@@ -260,11 +260,6 @@ fn targets(plan: &Plan, blue: &[Value]) -> Vec<Value> {
         .filter(|o| o["kind"] == "Secret")
         .map(|o| (key(o), o))
         .collect();
-    let by_name: BTreeMap<&str, &Value> = plan
-        .verdicts
-        .iter()
-        .filter_map(|v| Some((v.object.as_str(), v.target.as_ref()?)))
-        .collect();
     let mut all = vec![];
     for step in plan.steps.iter().filter(|s| s.phase == Phase::Replay) {
         let list = |name: &str| step.params[name].as_array().cloned().unwrap_or_default();
@@ -273,7 +268,9 @@ fn targets(plan: &Plan, blue: &[Value]) -> Vec<Value> {
             all.push(plan.generated[n.expect("an index")].clone());
         }
         for name in list("objects") {
-            let mut target = by_name[name.as_str().expect("a name")].clone();
+            let verdict = plan.verdicts.get(name.as_str().expect("a name"));
+            let verdict = verdict.expect("a plan").expect("a verdict").into_owned();
+            let mut target = verdict.target.expect("a target");
             if let Some(secret) = secrets.get(&key(&target)) {
                 target["data"] = secret["data"].clone();
             }
