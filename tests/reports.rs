@@ -349,6 +349,24 @@ async fn terraform_stale_plan_a_blue_that_was_edited_after_the_plan_is_named_and
     assert!(twin.calls().iter().all(|c| !c.write), "nothing was written");
 }
 
+/// Report 35. A drain hung for ever on a budget that allows nothing, and nobody said which.
+#[test]
+fn eksctl_1052_7719_a_budget_that_allows_no_disruption_is_named_before_anything_drains() {
+    let company = Company::with(vec![
+        namespace("drain"),
+        json!({"apiVersion": "policy/v1beta1", "kind": "PodDisruptionBudget", "metadata": {"name": "never", "namespace": "drain"},
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "one"}}}}),
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "one", "namespace": "drain"},
+            "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "one"}}, "template": {"metadata": {"labels": {"app": "one"}}, "spec": {"containers": [{"name": "o", "image": "registry.example.com/o:1"}]}}}}),
+    ]);
+    let named = company.plan.findings.iter().any(|f| {
+        f.id == "WL-10"
+            && f.object == "poddisruptionbudget/drain/never"
+            && f.message.contains("no disruption")
+    });
+    assert!(named, "WL-10 says so");
+}
+
 /// Report 53. A lost answer, then a repeat: an object with a name and a generateName must not come twice or end in an error.
 #[tokio::test(start_paused = true)]
 async fn kubernetes_32220_an_object_with_name_and_generate_name_is_created_once_though_the_answer_was_lost()
