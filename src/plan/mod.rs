@@ -15,18 +15,23 @@ pub mod hazards;
 pub mod iam;
 mod kops;
 pub mod model;
+mod objects;
 mod resources;
 mod steps;
 mod timeline;
 mod trust;
+pub mod verdicts;
 mod waivers;
 
-pub use file::{digest_of, load, parse, store};
+pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
+pub use objects::beside as objects_file;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;
+#[cfg(test)]
+mod disk_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -37,13 +42,21 @@ use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
-/// Makes the plan. Pure.
-pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+/// What has to be known before the first object of blue can be judged.
+struct Prepared {
+    spec: Spec,
+    cx: Context,
+    built: kops::Built,
+    names: dns::Names,
+    iam: iam::Iam,
+    addons: addons::Addons,
+    access: access::Access,
+}
+
+fn prepare(spec: &Spec, snapshot: &Found) -> Prepared {
     let spec = with_defaults(spec, snapshot);
-    let found = Found::of(snapshot);
-    let snapshot = &found;
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
     cx.region = built.target.cluster.region.clone();
@@ -51,7 +64,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.label_keys = built.label_keys.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
-    let mut names = dns::names(&spec, snapshot);
+    let names = dns::names(&spec, snapshot);
     cx.learn_dns(
         &names.instances,
         names.names.iter().map(|n| n.host.clone()).collect(),
@@ -67,13 +80,45 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    cx.learn_releases(snapshot);
+    Prepared {
+        spec,
+        cx,
+        built,
+        names,
+        iam,
+        addons,
+        access,
+    }
+}
+
+/// What the rules of `rewrite` know when this plan is made: who judges a single object again (`explain`, drift) judges it as the plan did. Pure.
+pub fn context(spec: &Spec, snapshot: &Snapshot) -> Context {
+    prepare(spec, &Found::of(snapshot)).cx
+}
+
+/// Makes the plan. Pure.
+pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+    let found = Found::of(snapshot);
+    let snapshot = &found;
+    let Prepared {
+        spec,
+        cx,
+        built,
+        mut names,
+        iam,
+        addons,
+        access,
+    } = prepare(spec, snapshot);
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);
     findings.extend(read.findings);
     findings.extend(fates::changes(&spec, snapshot));
-    let mut verdicts = verdicts(snapshot, &cx, &mut findings);
+    let instances = names.instances.iter().map(|(d, _)| d.as_str()).collect();
+    let mut verdicts = verdicts(snapshot, &cx, &instances, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
+    findings.extend(rewrite::tools::report(snapshot));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
@@ -82,6 +127,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
+    let basis = basis(&spec, snapshot, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
@@ -133,10 +179,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     });
     findings.dedup();
     let hazards = hazards::hazards(&spec, snapshot);
-    // What only the checks and rules needed makes room for the rest.
-    drop((blue, load, cx, iam));
-    let basis = basis(&spec, snapshot, &verdicts, &names, &target);
-    drop(found);
+    // What only the rules and checks needed makes room for the rest.
+    drop((blue, load, cx, iam, found));
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -145,7 +189,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         basis,
         target,
         findings,
-        verdicts,
+        verdicts: verdicts.into(),
         generated,
         fields: read.fields,
         hazards,
@@ -171,8 +215,13 @@ fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
     spec
 }
 
-/// One verdict per object, each with its findings.
-fn verdicts(snapshot: &Found, cx: &Context, findings: &mut Vec<Finding>) -> Vec<Verdict> {
+/// One verdict per object, each with its findings. The hash of an ExternalDNS of blue counts even if it is not copied: names hang on it.
+fn verdicts(
+    snapshot: &Found,
+    cx: &Context,
+    instances: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> Vec<Verdict> {
     let mut seen: HashMap<&str, &str> = HashMap::new();
     let mut out = Vec::with_capacity(snapshot.blue.entries().len());
     let mut entries = snapshot.blue.entries().iter().peekable();
@@ -211,7 +260,13 @@ fn verdicts(snapshot: &Found, cx: &Context, findings: &mut Vec<Finding>) -> Vec<
         seen.insert(&entry.name, version);
         let r = rewrite::rewrite(object, cx);
         findings.extend(r.findings);
+        let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
         out.push(Verdict {
+            uid: used
+                .then(|| crate::object::uid(object).map(String::from))
+                .flatten(),
+            basis: (used || instances.contains(entry.name.as_str()))
+                .then(|| rewrite::basis_hash(object)),
             object: entry.name.clone(),
             api_version: version.into(),
             verdict: r.fate,
@@ -235,33 +290,12 @@ fn without_values(mut target: Value) -> Value {
 }
 
 /// What the plan was made from.
-fn basis(
-    spec: &Spec,
-    snapshot: &Found,
-    verdicts: &[Verdict],
-    names: &dns::Names,
-    target: &model::Target,
-) -> Basis {
-    let used: BTreeSet<&str> = verdicts
-        .iter()
-        .filter(|v| matches!(v.verdict, Fate::Copied | Fate::Changed | Fate::Held))
-        .map(|v| v.object.as_str())
-        .collect();
-    let mut objects = BTreeMap::new();
-    for e in snapshot.blue.entries() {
-        let instance = || names.instances.iter().any(|(d, _)| *d == e.name);
-        if used.contains(e.name.as_str()) || instance() {
-            objects
-                .entry(e.name.clone())
-                .or_insert_with(|| rewrite::basis_hash(e.object));
-        }
-    }
+fn basis(spec: &Spec, snapshot: &Snapshot, names: &dns::Names, target: &model::Target) -> Basis {
     Basis {
         account: spec.aws.account.clone(),
         region: Some(target.cluster.region.clone()).filter(|r| !r.is_empty()),
         blue: snapshot.blue.identity.clone(),
         zones: names.zones.clone(),
-        objects,
         records: names.basis.clone(),
         not_checked: snapshot
             .not_checked

@@ -1,6 +1,6 @@
 //! Rules 6 to 13: what every object loses.
 
-use super::work::{Work, items};
+use super::work::{Work, items, take};
 use crate::object::tight;
 use crate::plan::model::Severity;
 use serde_json::{Map, Value};
@@ -102,24 +102,13 @@ fn without(
     out
 }
 
-/// Cleans the metadata and drops the status: the copy is made here, unless the object stays on blue.
+/// Cleans the metadata and drops the status.
 pub(super) fn clean(w: &mut Work) {
     owners(w);
-    if !w.decided() {
-        w.copy();
-    }
-    let mut rules = vec![];
-    if let Some(meta) = w.original.get("metadata").and_then(Value::as_object) {
-        rules.extend(meta.keys().filter_map(|k| lost(k).filter(|r| *r != 10)));
-        if let Some(a) = meta.get("annotations").and_then(Value::as_object) {
-            rules.extend(a.keys().filter_map(|k| noted(k)));
-        }
-    }
-    if w.original.get("status").is_some() {
-        rules.push(9);
-    }
-    for r in rules {
-        w.tidied(r);
+    if w.is_traced() {
+        by_steps(w);
+    } else {
+        at_once(w);
     }
     if w.original.pointer("/metadata/deletionTimestamp").is_some() && !w.decided() {
         w.skip(8);
@@ -130,6 +119,78 @@ pub(super) fn clean(w: &mut Work) {
             "the object is being deleted on blue and is not copied",
             "Finish or cancel the deletion, then plan again.",
         );
+    }
+}
+
+/// The copy is made without what is dropped, unless the object stays on blue: then there is none.
+fn at_once(w: &mut Work) {
+    if !w.decided() {
+        w.copy();
+    }
+    let original = w.original;
+    if let Some(meta) = original.get("metadata").and_then(Value::as_object) {
+        for rule in meta.keys().filter_map(|k| lost(k)).filter(|r| *r != 10) {
+            w.tidied(rule);
+        }
+        if let Some(notes) = meta.get("annotations").and_then(Value::as_object) {
+            notes
+                .keys()
+                .filter_map(|k| noted(k))
+                .for_each(|r| w.tidied(r));
+        }
+    }
+    if original.get("status").is_some() {
+        w.tidied(9);
+    }
+}
+
+/// One rule after the other, for a trace that shows which took what.
+fn by_steps(w: &mut Work) {
+    let removed = |w: &mut Work, keys: &[&str]| {
+        let meta = w.object.get_mut("metadata").and_then(Value::as_object_mut);
+        meta.is_some_and(|m| {
+            keys.iter()
+                .filter(|k| m.shift_remove(**k).is_some())
+                .count()
+                > 0
+        })
+    };
+    if removed(w, SERVER_OWNED) {
+        w.tidied(6);
+    }
+    if removed(w, &["generateName"]) {
+        w.tidied(7);
+    }
+    if removed(w, &["finalizers"]) {
+        w.tidied(11);
+    }
+    annotations(w);
+    if take(&mut w.object, "/status").is_some() {
+        w.tidied(9);
+    }
+}
+
+/// Rules 12 and 13.
+fn annotations(w: &mut Work) {
+    let keep = |w: &mut Work, keep: &dyn Fn(&str) -> bool| {
+        let Some(meta) = w.object.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return false;
+        };
+        let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) else {
+            return false;
+        };
+        let before = a.len();
+        a.retain(|k, _| keep(k));
+        let dropped = a.len() < before;
+        if a.is_empty() {
+            meta.shift_remove("annotations");
+        }
+        dropped
+    };
+    for rule in [12, 13] {
+        if keep(w, &|k| noted(k) != Some(rule)) {
+            w.tidied(rule);
+        }
     }
 }
 
@@ -147,6 +208,7 @@ fn owners(w: &mut Work) {
     if owners.is_empty() {
         return;
     }
+    take(&mut w.object, "/metadata/ownerReferences");
     if w.decided() {
         return;
     }

@@ -1,13 +1,18 @@
 //! Looks through the plan.
 
+use super::changes::Changes;
 use super::fields::{self, Fields};
 use super::query::Query;
+use crate::error::Result;
 use crate::object::ObjectId;
 use crate::plan::model::{
     Finding, Name, Plan, StepSpec, TargetAddon, TargetNodeGroup, TargetRole, Verdict,
 };
+use crate::rewrite::rules::{self, Rule};
 use crate::snapshot::model::Snapshot;
 use serde_json::Value;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 /// A record that stays as it is.
 #[derive(serde::Serialize)]
@@ -23,7 +28,7 @@ pub(super) struct LeftAlone {
 /// Everything that was found.
 #[derive(Default)]
 pub(super) struct Found<'p> {
-    pub verdicts: Vec<&'p Verdict>,
+    pub verdicts: Vec<Cow<'p, Verdict>>,
     pub generated: Vec<String>,
     pub names: Vec<&'p Name>,
     pub groups: Vec<&'p TargetNodeGroup>,
@@ -37,6 +42,10 @@ pub(super) struct Found<'p> {
     pub cluster: Option<&'p Plan>,
     /// A subnet and who uses it.
     pub subnet: Option<(String, Vec<String>)>,
+    /// A rule, with the objects that it touched.
+    pub rule: Option<(&'static Rule, Vec<String>)>,
+    /// What became of the fields of the objects that were found, by object.
+    pub changes: BTreeMap<String, Changes>,
 }
 
 impl Found<'_> {
@@ -55,12 +64,17 @@ impl Found<'_> {
             && self.left_alone.is_empty()
             && self.cluster.is_none()
             && self.subnet.is_none()
+            && self.rule.is_none()
     }
 }
 
 /// Answers a question. Exact spellings win over parts: `deployment/orders/orders` is not also `deployment/orders/orders-admin`.
-pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Query) -> Found<'p> {
-    match query {
+pub(super) fn search<'p>(
+    plan: &'p Plan,
+    snapshot: Option<&Snapshot>,
+    query: &Query,
+) -> Result<Found<'p>> {
+    Ok(match query {
         Query::Field { document, path } => Found {
             fields: fields::fields(plan, snapshot, document.as_deref(), path),
             ..Found::default()
@@ -124,6 +138,19 @@ pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Qu
             },
             |f| f.addons.is_empty(),
         ),
+        Query::Rule(id) => {
+            let mut touched = vec![];
+            for head in plan.verdicts.heads() {
+                let head = head?;
+                if head.rules.contains(id) {
+                    touched.push(head.object);
+                }
+            }
+            Found {
+                rule: rules::by_id(id).map(|rule| (rule, touched)),
+                ..Found::default()
+            }
+        }
         Query::Finding(id) => either(
             id,
             |hit| Found {
@@ -136,21 +163,24 @@ pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Qu
         Query::Cluster => cluster(plan),
         Query::Record(host) => record(plan, snapshot, host),
         Query::Text(text) => {
-            let found = either(text, |hit| collect(plan, &hit), Found::is_empty);
+            let mut found = collect(plan, &|o| o == text)?;
+            if found.is_empty() {
+                found = collect(plan, &|o| o.contains(text.as_str()))?;
+            }
             if !found.is_empty() {
-                return found;
+                return Ok(found);
             }
             // `deploy/orders`: kind and name without the namespace between.
             if let Some((kind, name)) = text.split_once('/').filter(|(_, n)| !n.contains('/')) {
                 let (head, tail) = (format!("{kind}/"), format!("/{name}"));
-                let found = collect(plan, &|o: &str| o.starts_with(&head) && o.ends_with(&tail));
+                let found = collect(plan, &|o| o.starts_with(&head) && o.ends_with(&tail))?;
                 if !found.is_empty() {
-                    return found;
+                    return Ok(found);
                 }
             }
             record(plan, snapshot, text)
         }
-    }
+    })
 }
 
 /// By the exact name, else by a part of it.
@@ -201,10 +231,10 @@ fn touching<'p, 'n>(
         .collect()
 }
 
-fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Found<'p> {
+fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Result<Found<'p>> {
     let t = &plan.target;
     let mut found = Found {
-        verdicts: plan.verdicts.iter().filter(|v| hit(&v.object)).collect(),
+        verdicts: plan.verdicts.named(hit)?,
         generated: plan
             .generated
             .iter()
@@ -243,7 +273,7 @@ fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Found<'p> {
         .filter(|s| hit(&s.id) || touched.iter().any(|t| mentions(&s.params, t)))
         .collect();
     found.steps = steps;
-    found
+    Ok(found)
 }
 
 /// Whether a string of the parameters is exactly this.
