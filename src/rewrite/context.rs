@@ -89,7 +89,8 @@ pub struct Context {
     pub controller_accounts: BTreeSet<String>,
     /// Replicas by (namespace, matchLabels as JSON).
     pub replicas_by_labels: BTreeMap<(String, String), u64>,
-    owners: BTreeSet<(String, String, String)>,
+    /// `Kind/namespace/name`.
+    owners: BTreeSet<String>,
     blue_ranges: Vec<(u32, u32)>,
     load_balancers: BTreeSet<String>,
 }
@@ -165,22 +166,12 @@ impl Context {
     fn index(&mut self, snapshot: &Found) {
         let mut used_accounts = BTreeSet::new();
         let mut accounts = BTreeSet::new();
-        let owning: BTreeSet<&str> = snapshot
-            .blue
-            .entries()
-            .iter()
-            .filter(|e| e.child)
-            .flat_map(|e| items(e.object, "/metadata/ownerReferences"))
-            .filter_map(|o| o["kind"].as_str())
-            .filter(|k| *k != "Pod")
-            .collect();
         for Entry { id, object, .. } in snapshot.blue.entries() {
             let o = *object;
             let ns = id.namespace.clone().unwrap_or_default();
-            // Most kinds own nothing; what a Pod owns is skipped without a look at the Pod (rule 23).
-            if owning.contains(id.kind.as_str()) {
-                self.owners
-                    .insert((id.kind.clone(), ns.clone(), id.name.clone()));
+            // What a Pod owns is skipped without a look at the Pod (rule 23).
+            if id.kind != "Pod" {
+                self.owners.insert(format!("{}/{ns}/{}", id.kind, id.name));
             }
             if let Some(t) = template_path(&id.kind) {
                 let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
@@ -324,7 +315,7 @@ impl Context {
     }
 
     pub(super) fn has_owner(&self, kind: &str, namespace: Option<&str>, name: &str) -> bool {
-        let key = |ns: &str| (kind.to_string(), ns.to_string(), name.to_string());
+        let key = |ns: &str| format!("{kind}/{ns}/{name}");
         self.owners.contains(&key(namespace.unwrap_or(""))) || self.owners.contains(&key(""))
     }
 
