@@ -37,7 +37,7 @@ pub fn run(args: &MigrateArgs, global: &Global, printer: &Printer) -> Result<u8>
 
 /// Phases of the steps that a run up to `to` touches: also early steps of later phases that others need.
 fn phases_to_run(plan: &Plan, to: Option<Phase>) -> BTreeSet<Phase> {
-    crate::engine::steps_to(plan, to)
+    crate::engine::steps_to(&plan.steps, to)
         .into_iter()
         .map(|s| s.phase)
         .collect()

@@ -19,14 +19,16 @@ mod tests;
 mod toy;
 
 pub use events::{Event, EventKind, Events, silent};
-pub use graph::{check_plan, steps_to};
+pub(crate) use graph::waiting_for;
+pub use graph::{check_plan, steps_of, steps_to};
+pub use run::BeforeFreeze;
 pub use pins::{drift, verify_pins};
 pub use undo::{UndoPreview, undo_preview};
 
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Journal, JournalError, Record, Stuck};
 use crate::object::sha256_hex;
-use crate::plan::model::{Phase, Plan, StepSpec};
+use crate::plan::model::{Phase, Plan, StepSpec, Verdict};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
 use crate::world::{self, Clock, World};
 use serde::Serialize;
@@ -56,6 +58,8 @@ pub struct Options {
     pub stall: Option<Duration>,
     /// Whether a new run first compares the world with what the plan was made from.
     pub check_drift: bool,
+    /// A last look before the first step of the freeze.
+    pub before_freeze: Option<BeforeFreeze>,
 }
 
 impl Default for Options {
@@ -68,6 +72,7 @@ impl Default for Options {
             by: "unknown".into(),
             stall: None,
             check_drift: true,
+            before_freeze: None,
         }
     }
 }
@@ -172,6 +177,8 @@ pub struct Engine {
     /// Like `cancel`, raised by the engine itself when a step cannot go on.
     halt: Cancel,
     outputs: Arc<RwLock<BTreeMap<String, Value>>>,
+    /// Verdicts beside those of the plan, of the run's extensions.
+    extra: RwLock<Arc<BTreeMap<String, Verdict>>>,
 }
 
 /// Why a step (or its undo) did not end well.
@@ -220,6 +227,7 @@ impl Engine {
             cancel: Cancel::default(),
             halt: Cancel::default(),
             outputs: Arc::new(RwLock::new(outputs)),
+            extra: RwLock::default(),
         }
     }
     /// Other options.
@@ -274,7 +282,19 @@ impl Engine {
             .remedy("put that plan back, or roll the run back with it before a new plan is run")),
             _ => Ok(()),
         })?;
-        check_plan(&self.plan, &self.registry)
+        graph::check_steps(&self.steps(), &self.registry)
+    }
+    /// The steps of the run as the journal knows them; what they know beside the plan is made ready for them.
+    fn steps(&self) -> Vec<StepSpec> {
+        self.journal.with_state(|state| {
+            let extra = state
+                .extensions()
+                .flat_map(|e| &e.verdicts)
+                .map(|v| (v.object.clone(), v.clone()))
+                .collect();
+            *self.extra.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(extra);
+            graph::steps_of(&self.plan, state)
+        })
     }
     fn build(&self, spec: &StepSpec) -> Result<Box<dyn Step>> {
         let make = self.registry.get(spec.kind.as_str()).ok_or_else(|| {
@@ -293,6 +313,11 @@ impl Engine {
                 clock: self.world.clock.clone(),
             }),
             outputs: self.outputs.clone(),
+            extra: self
+                .extra
+                .read()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone(),
         }
     }
     fn set_output(&self, step: &str, after: Value) {
