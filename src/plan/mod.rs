@@ -39,8 +39,18 @@ use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes the plan. Pure.
-pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+/// What has to be known before the first object of blue can be judged.
+struct Prepared {
+    spec: Spec,
+    cx: Context,
+    built: kops::Built,
+    names: dns::Names,
+    iam: iam::Iam,
+    addons: addons::Addons,
+    access: access::Access,
+}
+
+fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
     let spec = with_defaults(spec, snapshot);
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
@@ -49,7 +59,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     cx.label_keys = built.label_keys.clone();
     cx.node_labels = built.labels.clone();
     cx.zones = built.zones.clone();
-    let mut names = dns::names(&spec, snapshot);
+    let names = dns::names(&spec, snapshot);
     cx.learn_dns(
         &names.instances,
         names.names.iter().map(|n| n.host.clone()).collect(),
@@ -65,6 +75,33 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    Prepared {
+        spec,
+        cx,
+        built,
+        names,
+        iam,
+        addons,
+        access,
+    }
+}
+
+/// What the rules of `rewrite` know when this plan is made: who judges a single object again (`explain`, drift) judges it as the plan did. Pure.
+pub fn context(spec: &Spec, snapshot: &Snapshot) -> Context {
+    prepare(spec, snapshot).cx
+}
+
+/// Makes the plan. Pure.
+pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+    let Prepared {
+        spec,
+        cx,
+        built,
+        mut names,
+        iam,
+        addons,
+        access,
+    } = prepare(spec, snapshot);
     let mut findings: Vec<Finding> = built.findings.clone();
     findings.extend(defaults::findings(&snapshot.kops));
     let read = fates::read(snapshot);

@@ -205,7 +205,6 @@ fn pdb(w: &mut Work) {
 
 /// Rule 50.
 fn hpa(w: &mut Work) {
-    w.changed(50);
     if w.id.version() == "v2beta1" {
         let metrics: Vec<Value> = items(&w.object, "/spec/metrics")
             .map(v2beta1_metric)
@@ -214,6 +213,7 @@ fn hpa(w: &mut Work) {
             set(&mut w.object, "/spec/metrics", Value::Array(metrics));
         }
     }
+    w.changed(50);
     scale_target(w);
     let external = items(&w.object, "/spec/metrics")
         .any(|m| matches!(m["type"].as_str(), Some("External" | "Object" | "Pods")));
@@ -297,7 +297,6 @@ fn scale_target(w: &mut Work) {
 fn crd(w: &mut Work) {
     w.tidied(61);
     if w.id.version() == "v1beta1" {
-        w.changed(61);
         let old = w.object.pointer("/spec").cloned().unwrap_or(json!({}));
         let top_schema = old.pointer("/validation/openAPIV3Schema").cloned();
         let preserve = old.get("preserveUnknownFields") != Some(&json!(false));
@@ -369,6 +368,7 @@ fn crd(w: &mut Work) {
             }
             spec["conversion"] = new;
         }
+        w.changed(61);
         if schemaless {
             w.find(
                 "API-07",
@@ -381,7 +381,6 @@ fn crd(w: &mut Work) {
     }
     // Written as v1beta1 long ago and read as v1: the server shows what v1 itself would refuse to create.
     if w.object.pointer("/spec/preserveUnknownFields") == Some(&json!(true)) {
-        w.changed(61);
         take(&mut w.object, "/spec/preserveUnknownFields");
         let versions = w.object.pointer_mut("/spec/versions");
         for version in versions.and_then(Value::as_array_mut).into_iter().flatten() {
@@ -394,6 +393,7 @@ fn crd(w: &mut Work) {
             schema["x-kubernetes-preserve-unknown-fields"] = json!(true);
             version["schema"] = json!({"openAPIV3Schema": schema});
         }
+        w.changed(61);
     }
     if text(&w.object, "/spec/conversion/strategy") == Some("Webhook") {
         take(
@@ -437,7 +437,6 @@ fn structural(schema: &mut Value) {
 
 /// Rule 63.
 fn webhook(w: &mut Work, v1beta1: bool) {
-    w.hold(63);
     let mut questions = vec![];
     let mut fail_closed = false;
     let mut with_ca = false;
@@ -471,6 +470,7 @@ fn webhook(w: &mut Work, v1beta1: bool) {
             by_url.push(url.to_string());
         }
     }
+    w.hold(63);
     if !questions.is_empty() {
         w.changed(63);
         w.find(
@@ -534,7 +534,6 @@ fn third_party(w: &mut Work) {
     let version = w.id.version().to_string();
     if (group == "cert-manager.io" || group == "acme.cert-manager.io") && version != "v1" {
         set(&mut w.object, "/apiVersion", json!(format!("{group}/v1")));
-        w.changed(44);
         if w.kind() == "Certificate" {
             let mut key = json!({});
             for (old, new) in [
@@ -559,6 +558,7 @@ fn third_party(w: &mut Work) {
                 set(&mut w.object, "/spec/subject/organizations", o);
             }
         }
+        w.changed(44);
     }
 }
 

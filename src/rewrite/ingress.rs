@@ -31,7 +31,6 @@ fn ingress(w: &mut Work) {
     w.tidied(66);
     let old = w.id.version() == "v1beta1";
     if old {
-        w.changed(66);
         if let Some(b) = take(&mut w.object, "/spec/backend") {
             set(&mut w.object, "/spec/defaultBackend", backend(&b));
         }
@@ -65,6 +64,7 @@ fn ingress(w: &mut Work) {
                 }
             }
         }
+        w.changed(66);
         if no_path || regex {
             w.find(
                 "API-06",

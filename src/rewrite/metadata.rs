@@ -39,45 +39,27 @@ const ANNOTATIONS: &[&str] = &[
 /// Cleans the metadata and drops the status.
 pub(super) fn clean(w: &mut Work) {
     owners(w);
-    let mut rules = vec![];
-    if let Some(meta) = w.object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in SERVER_OWNED {
-            if meta.shift_remove(*key).is_some() {
-                rules.push(6);
-            }
-        }
-        if meta.shift_remove("generateName").is_some() {
-            rules.push(7);
-        }
-        if meta.shift_remove("finalizers").is_some() {
-            rules.push(11);
-        }
-        if let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
-            a.retain(|k, _| {
-                let drop = ANNOTATIONS
-                    .iter()
-                    .any(|p| k == p || p.ends_with('/') && k.starts_with(p));
-                if drop {
-                    rules.push(12);
-                }
-                !drop
-            });
-            // It was read already (rule 30 looks at the original); kept, the next `kubectl apply` would bring blue's fields back.
-            if a.shift_remove("kubectl.kubernetes.io/last-applied-configuration")
-                .is_some()
-            {
-                rules.push(13);
-            }
-            if a.is_empty() {
-                meta.shift_remove("annotations");
-            }
-        }
+    let removed = |w: &mut Work, keys: &[&str]| {
+        let meta = w.object.get_mut("metadata").and_then(Value::as_object_mut);
+        meta.is_some_and(|m| {
+            keys.iter()
+                .filter(|k| m.shift_remove(**k).is_some())
+                .count()
+                > 0
+        })
+    };
+    if removed(w, SERVER_OWNED) {
+        w.tidied(6);
     }
+    if removed(w, &["generateName"]) {
+        w.tidied(7);
+    }
+    if removed(w, &["finalizers"]) {
+        w.tidied(11);
+    }
+    annotations(w);
     if take(&mut w.object, "/status").is_some() {
-        rules.push(9);
-    }
-    for r in rules {
-        w.tidied(r);
+        w.tidied(9);
     }
     if w.original.pointer("/metadata/deletionTimestamp").is_some() && !w.decided() {
         w.skip(8);
@@ -88,6 +70,39 @@ pub(super) fn clean(w: &mut Work) {
             "the object is being deleted on blue and is not copied",
             "Finish or cancel the deletion, then plan again.",
         );
+    }
+}
+
+/// Rules 12 and 13.
+fn annotations(w: &mut Work) {
+    let keep = |w: &mut Work, keep: &dyn Fn(&str) -> bool| {
+        let Some(meta) = w.object.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return false;
+        };
+        let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) else {
+            return false;
+        };
+        let before = a.len();
+        a.retain(|k, _| keep(k));
+        let dropped = a.len() < before;
+        if a.is_empty() {
+            meta.shift_remove("annotations");
+        }
+        dropped
+    };
+    let of_blue = |k: &str| {
+        ANNOTATIONS
+            .iter()
+            .any(|p| k == *p || p.ends_with('/') && k.starts_with(p))
+    };
+    if keep(w, &|k| !of_blue(k)) {
+        w.tidied(12);
+    }
+    // It was read already (rule 30 looks at the original); kept, the next `kubectl apply` would bring blue's fields back.
+    if keep(w, &|k| {
+        k != "kubectl.kubernetes.io/last-applied-configuration"
+    }) {
+        w.tidied(13);
     }
 }
 

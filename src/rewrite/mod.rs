@@ -10,17 +10,20 @@ mod ingress;
 mod metadata;
 mod network;
 mod removed;
+pub mod rules;
 mod services;
 mod skip;
 mod storage;
 mod tokens;
 mod tools;
+mod trace;
 mod work;
 mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
 pub use removed::{Removal, removal, removals};
+pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;
 pub use workloads::SINGLETON;
@@ -38,21 +41,35 @@ pub fn rewrite(object: &Value, cx: &Context) -> Rewritten {
         return Rewritten::nameless(object);
     };
     let mut work = Work::new(object, id, cx);
-    skip::decide(&mut work);
-    metadata::clean(&mut work);
-    if !work.decided() {
-        apis::convert(&mut work);
-    }
-    if !work.decided() {
-        services::rewrite(&mut work);
-        identity::rewrite(&mut work);
-        workloads::rewrite(&mut work);
-        ingress::rewrite(&mut work);
-        network::rewrite(&mut work);
-        storage::rewrite(&mut work);
-        tools::rewrite(&mut work);
-    }
+    judge(&mut work);
     work.finish()
+}
+
+/// [`rewrite`], and the difference between blue's object and green's with the rules beside each piece.
+pub fn trace(object: &Value, cx: &Context) -> (Rewritten, Vec<Hunk>) {
+    let Some(id) = ObjectId::of(object) else {
+        return (Rewritten::nameless(object), vec![]);
+    };
+    let mut work = Work::new(object, id, cx).traced();
+    judge(&mut work);
+    work.finish_traced()
+}
+
+fn judge(work: &mut Work) {
+    skip::decide(work);
+    metadata::clean(work);
+    if !work.decided() {
+        apis::convert(work);
+    }
+    if !work.decided() {
+        services::rewrite(work);
+        identity::rewrite(work);
+        workloads::rewrite(work);
+        ingress::rewrite(work);
+        network::rewrite(work);
+        storage::rewrite(work);
+        tools::rewrite(work);
+    }
 }
 
 /// Annotations that controllers rewrite all the time: no part of what a plan was made from.

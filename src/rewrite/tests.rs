@@ -662,3 +662,35 @@ fn velero_2319_a_crd_made_as_v1beta1_and_read_as_v1_becomes_structural_and_keeps
     );
     assert!(rewritten.rules.contains(&"replay.md 61".to_string()));
 }
+
+#[test]
+fn every_change_to_an_object_has_a_rule_that_answers_for_it() {
+    let mut unanswered = vec![];
+    let mut seen = 0;
+    let mut look = |objects: Vec<Value>, spec: &Spec, what: &str| {
+        let mut s = Snapshot::default();
+        s.blue.objects = objects;
+        let cx = crate::plan::context(spec, &s);
+        for o in &s.blue.objects {
+            let (done, hunks) = super::trace(o, &cx);
+            assert_eq!(done, super::rewrite(o, &cx), "to be asked changes nothing");
+            seen += hunks.len();
+            for h in hunks.iter().filter(|h| h.rules.is_empty()) {
+                unanswered.push(format!(
+                    "{what} {}: {} {:?} -> {:?}",
+                    crate::object::ObjectId::of(o)
+                        .map(|i| i.to_string())
+                        .unwrap_or_default(),
+                    h.path,
+                    h.before,
+                    h.after
+                ));
+            }
+        }
+    };
+    for n in 1..=25 {
+        look(corpus(&format!("{n:02}")), &spec(), &format!("corpus {n}"));
+    }
+    assert!(unanswered.is_empty(), "{}", unanswered.join("\n"));
+    assert!(seen >= 80, "{seen} changes were looked at");
+}

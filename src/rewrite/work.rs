@@ -1,6 +1,7 @@
 //! One object on its way through the rules.
 
 use super::context::Context;
+use super::trace::{Hunk, Trace};
 use crate::object::ObjectId;
 use crate::plan::model::{Fate, Finding, Park, Severity};
 use serde_json::{Value, json};
@@ -56,6 +57,8 @@ pub(super) struct Work<'a> {
     changed: bool,
     fate: Option<Fate>,
     held: bool,
+    /// Only when somebody asks which rule changed what: it costs a copy of the object a mark.
+    trace: Option<Trace>,
 }
 
 impl<'a> Work<'a> {
@@ -72,6 +75,22 @@ impl<'a> Work<'a> {
             changed: false,
             fate: None,
             held: false,
+            trace: None,
+        }
+    }
+    /// Keeps which rule changed what, for [`Work::finish_traced`].
+    pub fn traced(mut self) -> Self {
+        self.trace = Some(Trace::begin(self.original));
+        self
+    }
+    fn mark(&mut self, rule: String) {
+        if let Some(trace) = &mut self.trace {
+            trace.mark(rule, &self.object);
+        }
+    }
+    fn mark_rule(&mut self, rule: u32) {
+        if self.trace.is_some() {
+            self.mark(format!("replay.md {rule}"));
         }
     }
     pub fn kind(&self) -> &str {
@@ -87,19 +106,23 @@ impl<'a> Work<'a> {
     pub fn decided(&self) -> bool {
         self.fate.is_some()
     }
-    /// A rule acted without changing what the object means (server-owned metadata).
+    /// A rule acted without changing what the object means (server-owned metadata). Said after the change, as all of these:
+    /// what changed since the last word of a rule is this one's doing.
     pub fn tidied(&mut self, rule: u32) {
         self.rules.insert(rule);
+        self.mark_rule(rule);
     }
     /// A rule changed the object.
     pub fn changed(&mut self, rule: u32) {
         self.rules.insert(rule);
         self.changed = true;
+        self.mark_rule(rule);
     }
     /// A change by something that is no rule of replay.md.
     pub fn changed_by(&mut self, rule: &str) {
         self.other_rules.insert(rule.into());
         self.changed = true;
+        self.mark(rule.into());
     }
     pub fn skip(&mut self, rule: u32) {
         self.rules.insert(rule);
@@ -117,6 +140,7 @@ impl<'a> Work<'a> {
     pub fn hold(&mut self, rule: u32) {
         self.rules.insert(rule);
         self.held = true;
+        self.mark_rule(rule);
     }
     pub fn find(
         &mut self,
@@ -140,6 +164,7 @@ impl<'a> Work<'a> {
     pub fn park(&mut self, field: &str, parked: Value, wakes: &str, value: Value, rule: u32) {
         set(&mut self.object, field, parked);
         self.rules.insert(rule);
+        self.mark_rule(rule);
         self.park = Some(Park {
             field: field.into(),
             wakes: wakes.into(),
@@ -148,6 +173,17 @@ impl<'a> Work<'a> {
         if wakes == "open" {
             self.held = true;
         }
+    }
+    /// What became of it, and which rule changed what.
+    pub fn finish_traced(mut self) -> (Rewritten, Vec<Hunk>) {
+        let trace = self.trace.take();
+        let original = self.original;
+        let done = self.finish();
+        let hunks = match (trace, &done.target) {
+            (Some(trace), Some(target)) => trace.hunks(original, target),
+            _ => vec![],
+        };
+        (done, hunks)
     }
     pub fn finish(self) -> Rewritten {
         let fate = match self.fate {

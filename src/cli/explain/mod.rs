@@ -1,6 +1,7 @@
 //! `explain`: everything that the plan says about one thing. `query` reads the question, `search` and `fields` look, `show` answers,
 //! `near` says what may have been meant.
 
+mod changes;
 mod fields;
 mod near;
 mod query;
@@ -16,6 +17,9 @@ use crate::plan::model::Plan;
 use crate::snapshot::model::Snapshot;
 use query::Query;
 
+/// Objects whose differences are shown at once.
+const DIFFERENCES: usize = 20;
+
 /// Runs the verb.
 pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8> {
     if args.what.trim().is_empty() {
@@ -27,7 +31,11 @@ pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8>
     // Only for what the plan leaves out: defaults that nobody wrote, and records that stay as they are.
     let snapshot = crate::snapshot::store::read(&folder.snapshot()).ok();
     let query = Query::read(&args.what);
-    let found = search::search(&plan, snapshot.as_ref(), &query);
+    let mut found = search::search(&plan, snapshot.as_ref(), &query);
+    // A question that hits half the cluster gets verdicts, not half a cluster of differences.
+    if found.verdicts.len() <= DIFFERENCES {
+        found.changes = changes::of(&plan, snapshot.as_ref(), found.verdicts.iter().copied());
+    }
     if found.is_empty() {
         return Err(nothing(&plan, snapshot.as_ref(), &args.what, &query)
             .at(folder.plan().display().to_string()));

@@ -20,6 +20,8 @@ pub(super) enum Query {
     Finding(String),
     /// `record/HOST` or `record/HOST/TYPE`.
     Record(String),
+    /// `rule/30` or `replay.md 30`, as verdicts spell it.
+    Rule(String),
     /// `cluster`.
     Cluster,
     /// Anything else, kinds spelled in full.
@@ -85,6 +87,12 @@ impl Query {
         }
         if let Some(field) = field(what) {
             return field;
+        }
+        let number = ["rule/", "rule ", "replay.md ", "replay.md/"];
+        if let Some(n) = number.iter().find_map(|p| what.strip_prefix(p))
+            && let Ok(n) = n.trim().parse::<u32>()
+        {
+            return Query::Rule(format!("replay.md {n}"));
         }
         let Some((head, rest)) = what.split_once('/') else {
             return Query::Text(what.into());
@@ -184,6 +192,9 @@ mod tests {
             Query::Record("www.shop.test".into())
         );
         assert_eq!(Query::read("cluster"), Query::Cluster);
+        for rule in ["rule/30", "replay.md 30", "rule 030"] {
+            assert_eq!(Query::read(rule), Query::Rule("replay.md 30".into()));
+        }
     }
 
     #[test]

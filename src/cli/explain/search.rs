@@ -1,13 +1,16 @@
 //! Looks through the plan.
 
+use super::changes::Changes;
 use super::fields::{self, Fields};
 use super::query::Query;
 use crate::object::ObjectId;
 use crate::plan::model::{
     Finding, Name, Plan, StepSpec, TargetAddon, TargetNodeGroup, TargetRole, Verdict,
 };
+use crate::rewrite::rules::{self, Rule};
 use crate::snapshot::model::Snapshot;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// A record that stays as it is.
 #[derive(serde::Serialize)]
@@ -37,6 +40,10 @@ pub(super) struct Found<'p> {
     pub cluster: Option<&'p Plan>,
     /// A subnet and who uses it.
     pub subnet: Option<(String, Vec<String>)>,
+    /// A rule, with the objects that it touched.
+    pub rule: Option<(&'static Rule, Vec<String>)>,
+    /// What became of the fields of the objects that were found, by object.
+    pub changes: BTreeMap<String, Changes>,
 }
 
 impl Found<'_> {
@@ -55,6 +62,7 @@ impl Found<'_> {
             && self.left_alone.is_empty()
             && self.cluster.is_none()
             && self.subnet.is_none()
+            && self.rule.is_none()
     }
 }
 
@@ -124,6 +132,13 @@ pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Qu
             },
             |f| f.addons.is_empty(),
         ),
+        Query::Rule(id) => Found {
+            rule: rules::by_id(id).map(|rule| {
+                let touched = plan.verdicts.iter().filter(|v| v.rules.contains(id));
+                (rule, touched.map(|v| v.object.clone()).collect())
+            }),
+            ..Found::default()
+        },
         Query::Finding(id) => either(
             id,
             |hit| Found {

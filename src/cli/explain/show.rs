@@ -1,5 +1,6 @@
 //! The answer, as text and as JSON.
 
+use super::changes;
 use super::fields;
 use super::search::Found;
 use crate::cli::plan::fate_name;
@@ -22,6 +23,12 @@ impl Found<'_> {
         if let Some((id, users)) = &self.subnet {
             out["subnet"] = json!({"id": id, "used_by": users});
         }
+        if let Some((rule, objects)) = &self.rule {
+            out["rule"] = json!({"number": rule.number, "says": rule.says, "room": rule.room, "objects": objects});
+        }
+        if !self.changes.is_empty() {
+            out["changes"] = json!(self.changes);
+        }
         out
     }
 
@@ -29,6 +36,7 @@ impl Found<'_> {
     pub fn show(&self, p: &Printer) {
         self.show_fields(p);
         self.show_cluster(p);
+        self.show_rule(p);
         self.show_objects(p);
         self.show_target(p);
         for f in &self.findings {
@@ -41,6 +49,31 @@ impl Found<'_> {
                 s.phase.name(),
                 s.summary,
                 promise(&s.promise)
+            ));
+        }
+    }
+
+    fn show_rule(&self, p: &Printer) {
+        const SHOWN: usize = 20;
+        let Some((rule, objects)) = &self.rule else {
+            return;
+        };
+        p.line(format!(
+            "{}  {}",
+            p.bold(&format!("replay.md {}", rule.number)),
+            rule.says
+        ));
+        match objects.len() {
+            0 => p.line("  touched no object of this plan"),
+            n => p.line(format!("  touched {n} of this plan's objects:")),
+        }
+        for o in objects.iter().take(SHOWN) {
+            p.line(format!("  {o}"));
+        }
+        if objects.len() > SHOWN {
+            p.line(format!(
+                "  and {} more (-o json has all)",
+                objects.len() - SHOWN
             ));
         }
     }
@@ -131,7 +164,8 @@ impl Found<'_> {
                 v.api_version
             ));
             for rule in &v.rules {
-                p.line(format!("  by {rule}"));
+                let says = changes::rule(rule).map(|s| format!(": {s}"));
+                p.line(format!("  by {rule}{}", says.unwrap_or_default()));
             }
             if let Some(park) = &v.park {
                 p.line(format!(
@@ -143,6 +177,9 @@ impl Found<'_> {
                 && api != v.api_version
             {
                 p.line(format!("  created on green as {api}"));
+            }
+            if let Some(changes) = self.changes.get(&v.object) {
+                changes::show(p, changes);
             }
         }
         for o in &self.generated {
