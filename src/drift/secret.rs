@@ -5,15 +5,16 @@ use super::path::Path;
 use crate::snapshot::mask::{self, Key};
 use serde_json::{Map, Value};
 
-/// A copy of a live Secret whose values are markers. `managedFields` stay: they hold names of keys, no values.
-pub(super) fn masked(key: &Key, secret: &Value) -> Value {
-    let fields = secret.pointer("/metadata/managedFields").cloned();
-    let mut out = secret.clone();
-    mask::object(key, &mut out);
+/// An object whose values, if it is a Secret, are markers. `managedFields` stay: they hold names of keys, no values.
+pub(super) fn masked(key: &Key, mut object: Value) -> Value {
+    let fields = object
+        .pointer_mut("/metadata/managedFields")
+        .map(Value::take);
+    mask::object(key, &mut object);
     if let Some(fields) = fields {
-        out["metadata"]["managedFields"] = fields;
+        object["metadata"]["managedFields"] = fields;
     }
-    out
+    object
 }
 
 /// What the run wrote, as far as it can be known. The plan holds names of keys only, so per key: what we still hold on green is what

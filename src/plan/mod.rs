@@ -23,6 +23,7 @@ mod waivers;
 
 pub use file::{digest_of, load, parse, store};
 pub(crate) use kops::overlap;
+pub(crate) use steps::{is_last, wave_of};
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
@@ -256,7 +257,7 @@ fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> V
 
 /// Secret values never were here, only their keyed hashes; those differ from snapshot folder to snapshot folder, and the run streams
 /// the real ones anyway.
-fn without_values(mut target: Value) -> Value {
+pub(crate) fn without_values(mut target: Value) -> Value {
     if target["kind"] == "Secret" {
         for (_, value) in target["data"].as_object_mut().into_iter().flatten() {
             *value = Value::from(format!("{HASH_PREFIX}from-blue"));

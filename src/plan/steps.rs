@@ -126,16 +126,22 @@ impl Builder {
     }
 }
 
-fn wave_of(kind: &str) -> Option<&'static str> {
-    if LAST.contains(&kind) {
+/// Number and name of the wave that creates a kind; none for what [`is_last`].
+pub(crate) fn wave_of(kind: &str) -> Option<(usize, &'static str)> {
+    if is_last(kind) {
         return None;
     }
-    Some(
-        WAVES
-            .iter()
-            .find(|(_, kinds)| kinds.contains(&kind))
-            .map_or("custom", |(w, _)| w),
-    )
+    let custom = |w: &&(&str, &[&str])| w.0 == "custom";
+    let n = WAVES
+        .iter()
+        .position(|(_, kinds)| kinds.contains(&kind))
+        .or_else(|| WAVES.iter().position(|w| custom(&w)))?;
+    Some((n, WAVES[n].0))
+}
+
+/// Whether a kind is created after its backends run.
+pub(crate) fn is_last(kind: &str) -> bool {
+    LAST.contains(&kind)
 }
 
 /// All steps, not yet sorted.
@@ -330,13 +336,13 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
             .as_ref()
             .and_then(|t| t["kind"].as_str())
             .unwrap_or("");
-        if let Some(w) = wave_of(kind) {
+        if let Some((_, w)) = wave_of(kind) {
             objects.entry(w).or_default().push(&v.object);
         }
     }
     let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (n, g) in i.generated.iter().enumerate() {
-        if let Some(w) = wave_of(g["kind"].as_str().unwrap_or("")) {
+        if let Some((_, w)) = wave_of(g["kind"].as_str().unwrap_or("")) {
             generated.entry(w).or_default().push(n);
         }
     }

@@ -1,0 +1,447 @@
+//! `replay.sync`: brings to objects that the run made what changed on blue since: single fields, by server-side apply, unforced.
+//!
+//! Its parameters come from a look at both sides (`drift`), not from the planner; they stand in the journal. A field that somebody changed
+//! on green between the look and the write is left and named. New objects are created by `replay.wave` steps that need this one.
+
+use super::util::{params, recorded};
+use super::{Cx, Settle, Step, StepError, StepResult};
+use crate::drift::{Managers, Op, Path, apply_ops};
+use crate::object::{self, ObjectId};
+use crate::world::kube::{ApplyOptions, Kube, apply_over};
+use crate::world::{Class, Error};
+use async_trait::async_trait;
+use futures::StreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+/// Objects between two fsyncs.
+const GROUP: usize = 50;
+/// Tries when somebody else writes the object at the same time.
+const TRIES: usize = 5;
+
+/// Makes the step.
+pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
+    Ok(Box::new(params::<Sync>("replay.sync", value)?))
+}
+
+#[derive(Deserialize)]
+struct Sync {
+    changes: Vec<Changed>,
+    /// Objects to delete, with their uid on green.
+    #[serde(default)]
+    prune: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Changed {
+    object: String,
+    ops: Vec<Op>,
+}
+
+/// What an object was before.
+#[derive(Clone, Serialize, Deserialize)]
+struct Was {
+    uid: String,
+    version: String,
+    /// Values of the changed fields, in the order of the changes. Absent for a Secret: no value of one is ever written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    values: Option<Vec<Option<Value>>>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Before {
+    /// By object; those that green has not are left out.
+    objects: BTreeMap<String, Was>,
+}
+
+/// A progress record.
+#[derive(Serialize, Deserialize, Default)]
+struct Record {
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    changing: Vec<String>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    changed: BTreeMap<String, Done>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleting: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    deleted: Vec<String>,
+    /// Taken back again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    restored: Vec<String>,
+}
+
+/// What became of one object.
+#[derive(Serialize, Deserialize, Default)]
+struct Done {
+    /// resourceVersion before and after.
+    before: String,
+    after: String,
+    /// Fields that were written.
+    fields: Vec<String>,
+    /// Fields that were left, and why.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    left: BTreeMap<String, String>,
+}
+
+fn log(cx: &Cx, record: Record) -> StepResult<()> {
+    cx.log
+        .progress(&cx.step, json!(record))
+        .map_err(StepError::Journal)
+}
+
+fn is_secret(id: &ObjectId) -> bool {
+    id.kind == "Secret" && id.api_version == "v1"
+}
+
+fn version(object: &Value) -> String {
+    object::resource_version(object).unwrap_or_default().into()
+}
+
+/// Where an operation takes its value from: a Secret's is read on blue now, and stays in memory.
+async fn with_values(cx: &Cx, name: &str, id: &ObjectId, ops: &[Op]) -> StepResult<Vec<Op>> {
+    let in_data = |op: &Op| op.path.meets(&Path::keys(&["data"]));
+    if !is_secret(id) || !ops.iter().any(in_data) {
+        return Ok(ops.to_vec());
+    }
+    let live = cx.world.blue.get(&cx.blue_id(name)?).await?;
+    let Some(live) = live else {
+        // Gone from blue between the look and now: the next look says so.
+        return Ok(ops.iter().filter(|op| !in_data(op)).cloned().collect());
+    };
+    let target = crate::rewrite::for_green(&live, &cx.target(name)?.clone());
+    Ok(ops
+        .iter()
+        .filter_map(|op| match (&op.value, in_data(op)) {
+            (Some(_), true) => op.path.get(&target).map(|v| Op {
+                path: op.path.clone(),
+                value: Some(v.clone()),
+            }),
+            _ => Some(op.clone()),
+        })
+        .collect())
+}
+
+/// Writes changes over the object as it was just read. `Conflict` when it is not that any more.
+async fn write(green: &dyn Kube, there: &Value, ops: &[Op]) -> crate::world::Result<Value> {
+    let managers = Managers::of(there);
+    if managers.known() {
+        let mut config = managers.ours(there);
+        apply_ops(&mut config, ops);
+        let answer = apply_over(green, there, &config, ApplyOptions::default()).await?;
+        return Ok(answer.object);
+    }
+    // A server that does not say who holds what: the same by a merge patch.
+    let mut wanted = there.clone();
+    apply_ops(&mut wanted, ops);
+    let mut body = merge_of(there, &wanted);
+    body["metadata"]["resourceVersion"] = json!(version(there));
+    let id = ObjectId::of(there)
+        .ok_or_else(|| Error::new(Class::Internal, "object", "green's object has no name"))?;
+    green.merge(&id, &body).await
+}
+
+/// The merge patch that makes one object of another; lists are one value.
+fn merge_of(from: &Value, to: &Value) -> Value {
+    let (Value::Object(a), Value::Object(b)) = (from, to) else {
+        return to.clone();
+    };
+    let mut out = serde_json::Map::new();
+    for (key, value) in b {
+        match a.get(key) {
+            Some(old) if old == value => {}
+            Some(old) if old.is_object() && value.is_object() => {
+                out.insert(key.clone(), merge_of(old, value));
+            }
+            _ => {
+                out.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    for key in a.keys().filter(|k| !b.contains_key(*k)) {
+        out.insert(key.clone(), Value::Null);
+    }
+    Value::Object(out)
+}
+
+impl Sync {
+    async fn change(&self, cx: &Cx, was: Option<&Was>, change: &Changed) -> StepResult<Done> {
+        let name = &change.object;
+        let id = cx.green_id(name)?;
+        let mut done = Done::default();
+        let leave_all = |mut done: Done, why: &str| {
+            for op in &change.ops {
+                done.left.insert(op.path.to_string(), why.into());
+            }
+            Ok(done)
+        };
+        let Some(was) = was else {
+            return leave_all(done, "green has no such object");
+        };
+        let ops = with_values(cx, name, &id, &change.ops).await?;
+        for _ in 0..TRIES {
+            let Some(there) = cx.world.green.get(&id).await? else {
+                return leave_all(done, "somebody deleted the object on green");
+            };
+            if object::uid(&there) != Some(was.uid.as_str()) {
+                return leave_all(done, "somebody made the object on green again");
+            }
+            let managers = Managers::of(&there);
+            let (mut todo, mut left) = (vec![], BTreeMap::new());
+            for (n, op) in ops.iter().enumerate() {
+                let here = op.path.get(&there);
+                if here == op.value.as_ref() {
+                    continue;
+                }
+                let as_before = match &was.values {
+                    Some(values) => values.get(n).is_some_and(|v| v.as_ref() == here),
+                    // Of a Secret only who holds it is known.
+                    None => was.version == version(&there) || managers.only_ours(&op.path),
+                };
+                if as_before {
+                    todo.push(op.clone());
+                } else {
+                    let who = managers.others(&op.path).join(", ");
+                    let by = if who.is_empty() { "somebody" } else { &who };
+                    left.insert(op.path.to_string(), format!("changed on green by {by}"));
+                }
+            }
+            done.left = left;
+            if todo.is_empty() {
+                done.after = version(&there);
+                return Ok(done);
+            }
+            match write(cx.world.green.as_ref(), &there, &todo).await {
+                Ok(now) => {
+                    done.before.clone_from(&was.version);
+                    done.after = version(&now);
+                    done.fields = todo.iter().map(|o| o.path.to_string()).collect();
+                    for op in &todo {
+                        if op.path.get(&now).is_none() && op.value.is_some() {
+                            done.left.insert(
+                                op.path.to_string(),
+                                "green's server does not keep this field".into(),
+                            );
+                        }
+                    }
+                    return Ok(done);
+                }
+                Err(e) if e.class == Class::Conflict => continue,
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(Error::new(
+            Class::Unreachable,
+            name.as_str(),
+            "it keeps changing under our hands",
+        )
+        .into())
+    }
+
+    async fn delete(cx: &Cx, name: &str, uid: &str) -> StepResult<()> {
+        match cx.world.green.delete(&cx.green_id(name)?, uid).await {
+            Ok(()) => Ok(()),
+            // Gone, or made again by somebody: nothing of ours is left.
+            Err(e) if matches!(e.class, Class::NotFound | Class::Conflict) => Ok(()),
+            Err(e) => Err(e.into()),
+        }
+    }
+
+    async fn restore(cx: &Cx, was: &Was, change: &Changed) -> StepResult<bool> {
+        let id = cx.green_id(&change.object)?;
+        let Some(values) = &was.values else {
+            return Ok(false);
+        };
+        for _ in 0..TRIES {
+            let Some(there) = cx.world.green.get(&id).await? else {
+                return Ok(false);
+            };
+            if object::uid(&there) != Some(was.uid.as_str()) {
+                return Ok(false);
+            }
+            // What is not as we wrote it any more belongs to whoever changed it.
+            let back: Vec<Op> = change
+                .ops
+                .iter()
+                .zip(values)
+                .filter(|(op, _)| op.path.get(&there) == op.value.as_ref())
+                .filter(|(op, value)| op.value != **value)
+                .map(|(op, value)| Op {
+                    path: op.path.clone(),
+                    value: value.clone(),
+                })
+                .collect();
+            if back.is_empty() {
+                return Ok(false);
+            }
+            match write(cx.world.green.as_ref(), &there, &back).await {
+                Ok(_) => return Ok(true),
+                Err(e) if e.class == Class::Conflict => continue,
+                Err(e) if e.class == Class::NotFound => return Ok(false),
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Err(Error::new(
+            Class::Unreachable,
+            change.object.as_str(),
+            "it keeps changing under our hands",
+        )
+        .into())
+    }
+}
+
+#[async_trait]
+impl Step for Sync {
+    async fn observe(&self, cx: &Cx) -> StepResult<Value> {
+        let mut objects = BTreeMap::new();
+        for change in &self.changes {
+            let id = cx.green_id(&change.object)?;
+            let Some(there) = cx.world.green.get(&id).await? else {
+                continue;
+            };
+            let values = (!is_secret(&id)).then(|| {
+                change
+                    .ops
+                    .iter()
+                    .map(|op| op.path.get(&there).cloned())
+                    .collect()
+            });
+            objects.insert(
+                change.object.clone(),
+                Was {
+                    uid: object::uid(&there).unwrap_or_default().into(),
+                    version: version(&there),
+                    values,
+                },
+            );
+        }
+        Ok(json!(Before { objects }))
+    }
+
+    async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
+        let before: Before = recorded(&cx.step, before)?;
+        let mut done: BTreeMap<String, Done> = BTreeMap::new();
+        let mut deleted = vec![];
+        for record in cx.log.recorded(&cx.step) {
+            let record: Record = recorded(&cx.step, &record)?;
+            done.extend(record.changed);
+            deleted.extend(record.deleted);
+        }
+        let todo: Vec<&Changed> = self
+            .changes
+            .iter()
+            .filter(|c| !done.contains_key(&c.object))
+            .collect();
+        let width = cx.plan.spec.limits.write_concurrency.clamp(1, 64) as usize;
+        for group in todo.chunks(GROUP) {
+            log(
+                cx,
+                Record {
+                    changing: group.iter().map(|c| c.object.clone()).collect(),
+                    ..Record::default()
+                },
+            )?;
+            let results: Vec<(String, StepResult<Done>)> =
+                futures::stream::iter(group.iter().map(|change| {
+                    let was = before.objects.get(&change.object);
+                    async move {
+                        (
+                            change.object.clone(),
+                            self.change(cx, was, change).await,
+                        )
+                    }
+                }))
+                .buffer_unordered(width)
+                .collect()
+                .await;
+            let mut changed = BTreeMap::new();
+            let mut failed = None;
+            for (name, result) in results {
+                match result {
+                    Ok(one) => {
+                        changed.insert(name, one);
+                    }
+                    Err(e) => failed = failed.or(Some(e)),
+                }
+            }
+            if !changed.is_empty() {
+                let record = Record {
+                    changed,
+                    ..Record::default()
+                };
+                log(cx, record)?;
+            }
+            if let Some(e) = failed {
+                return Err(e);
+            }
+        }
+        let todo: Vec<(&String, &String)> = self
+            .prune
+            .iter()
+            .filter(|(name, _)| !deleted.contains(name))
+            .collect();
+        for group in todo.chunks(GROUP) {
+            let names: Vec<String> = group.iter().map(|(name, _)| (*name).clone()).collect();
+            log(
+                cx,
+                Record {
+                    deleting: names.clone(),
+                    ..Record::default()
+                },
+            )?;
+            for (name, uid) in group {
+                Self::delete(cx, name, uid).await?;
+            }
+            log(
+                cx,
+                Record {
+                    deleted: names,
+                    ..Record::default()
+                },
+            )?;
+        }
+        // What became of each object, for people and for the report.
+        let mut left: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+        let mut written = 0;
+        for record in cx.log.recorded(&cx.step) {
+            for (name, one) in recorded::<Record>(&cx.step, &record)?.changed {
+                written += usize::from(!one.fields.is_empty());
+                if !one.left.is_empty() {
+                    left.insert(name, one.left);
+                }
+            }
+        }
+        Ok(json!({"changed": written, "deleted": self.prune.len(), "left": left}))
+    }
+
+    async fn settle(&self, _: &Cx, _: &Value, _: &Value) -> StepResult<Settle> {
+        Ok(Settle::Ready)
+    }
+
+    async fn undo(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<()> {
+        let before: Before = recorded(&cx.step, before)?;
+        // Only what was begun; values of Secrets were never written down, and the undo of the wave that made the object follows.
+        let mut begun = vec![];
+        for record in cx.log.recorded(&cx.step) {
+            begun.extend(recorded::<Record>(&cx.step, &record)?.changing);
+        }
+        let mut restored = vec![];
+        for change in self.changes.iter().filter(|c| begun.contains(&c.object)) {
+            if let Some(was) = before.objects.get(&change.object)
+                && Self::restore(cx, was, change).await?
+            {
+                restored.push(change.object.clone());
+            }
+        }
+        if restored.is_empty() {
+            return Ok(());
+        }
+        log(
+            cx,
+            Record {
+                restored,
+                ..Record::default()
+            },
+        )
+    }
+}
