@@ -40,7 +40,16 @@ const FREE_MAPS: &[&str] = &[
     "parameters",
 ];
 /// Maps of quantities, which a server spells its own way.
-const QUANTITIES: &[&str] = &["limits", "requests", "hard", "capacity", "default", "defaultRequest", "max", "min"];
+const QUANTITIES: &[&str] = &[
+    "limits",
+    "requests",
+    "hard",
+    "capacity",
+    "default",
+    "defaultRequest",
+    "max",
+    "min",
+];
 
 /// What the compare needs to know beside the three objects.
 #[derive(Clone, Debug, Default)]
@@ -96,6 +105,7 @@ impl Outcome {
             .map(|f| Op {
                 path: f.path.clone(),
                 value: f.blue.clone(),
+                was: f.green.clone(),
             })
             .collect()
     }
@@ -239,15 +249,21 @@ impl Walk<'_> {
             }
         }
         let common = |a: &[BTreeMap<String, Value>], b: &[BTreeMap<String, Value>]| {
-            a.iter().filter(|x| b.contains(x)).cloned().collect::<Vec<_>>()
+            a.iter()
+                .filter(|x| b.contains(x))
+                .cloned()
+                .collect::<Vec<_>>()
         };
         (common(&orders[0], &orders[1]) == common(&orders[1], &orders[0])).then_some(out)
     }
 
     fn leaf(&mut self, path: &Path, base: Opt, now: Opt, green: Opt) {
-        let quantity = path.0.iter().rev().nth(1).is_some_and(
-            |s| matches!(s, Seg::Key(k) if QUANTITIES.contains(&k.as_str())),
-        );
+        let quantity = path
+            .0
+            .iter()
+            .rev()
+            .nth(1)
+            .is_some_and(|s| matches!(s, Seg::Key(k) if QUANTITIES.contains(&k.as_str())));
         let same = |a: Opt, b: Opt| {
             alike(a, b) || quantity && matches!((a, b), (Some(a), Some(b)) if same_quantity(a, b))
         };
@@ -319,9 +335,9 @@ fn absent(v: Opt) -> bool {
 fn alike(a: Opt, b: Opt) -> bool {
     match (a, b) {
         _ if nothing(a) && nothing(b) => true,
-        (Some(Value::Object(x)), Some(Value::Object(y))) => keys([a, b])
-            .iter()
-            .all(|k| alike(x.get(k), y.get(k))),
+        (Some(Value::Object(x)), Some(Value::Object(y))) => {
+            keys([a, b]).iter().all(|k| alike(x.get(k), y.get(k)))
+        }
         (Some(Value::Array(x)), Some(Value::Array(y))) => {
             x.len() == y.len() && x.iter().zip(y).all(|(x, y)| alike(Some(x), Some(y)))
         }

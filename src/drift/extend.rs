@@ -104,9 +104,9 @@ impl Builder<'_> {
 
     /// Changes of fields and deletions.
     fn root(&mut self, entries: &[&Entry]) -> String {
-        let changes: Vec<(&str, Vec<Op>)> = entries
+        let changes: Vec<(&Entry, Vec<Op>)> = entries
             .iter()
-            .map(|e| (e.object.as_str(), e.ops()))
+            .map(|e| (*e, e.ops()))
             .filter(|(_, ops)| !ops.is_empty())
             .collect();
         let prune: BTreeMap<&str, &str> = entries
@@ -114,7 +114,7 @@ impl Builder<'_> {
             .filter(|e| e.prunable)
             .map(|e| (e.object.as_str(), e.uid.as_str()))
             .collect();
-        let secrets = changes.iter().any(|(o, _)| o.starts_with("secret/"));
+        let secrets = changes.iter().any(|(e, _)| e.object.starts_with("secret/"));
         let promise = if secrets || !prune.is_empty() {
             Promise::Compensating(
                 "changed values of Secrets and deleted objects are not given back by themselves: the undo of the wave that made the objects follows, and takes them away".into(),
@@ -133,7 +133,7 @@ impl Builder<'_> {
             what.push("create what is new".into());
         }
         let params = json!({
-            "changes": changes.iter().map(|(object, ops)| json!({"object": object, "ops": ops})).collect::<Vec<_>>(),
+            "changes": changes.iter().map(|(e, ops)| json!({"object": e.object, "uid": e.uid, "version": e.version, "ops": ops})).collect::<Vec<_>>(),
             "prune": prune,
         });
         let id = format!("replay/sync-{}", self.n);
@@ -164,7 +164,10 @@ impl Builder<'_> {
                 "replay.wave",
                 last,
                 Promise::Exact,
-                format!("create {} on green ({wave})", people(objects.len(), "new object")),
+                format!(
+                    "create {} on green ({wave})",
+                    people(objects.len(), "new object")
+                ),
                 json!({"wave": wave, "objects": objects, "generated": []}),
             )];
         }
@@ -191,7 +194,10 @@ impl Builder<'_> {
                 "unpark",
                 needs,
                 Promise::Exact,
-                format!("bring {} to live size on green", people(live.len(), "new workload")),
+                format!(
+                    "bring {} to live size on green",
+                    people(live.len(), "new workload")
+                ),
                 json!({"objects": live}),
             )];
         }
@@ -207,7 +213,10 @@ impl Builder<'_> {
                 "replay.wave",
                 needs,
                 Promise::Exact,
-                format!("create {} whose backends run now", people(hooks.len(), "new webhook or aggregated API")),
+                format!(
+                    "create {} whose backends run now",
+                    people(hooks.len(), "new webhook or aggregated API")
+                ),
                 json!({"wave": "webhooks", "objects": hooks, "generated": []}),
             );
         }
@@ -225,10 +234,7 @@ impl Builder<'_> {
                 continue;
             }
             // Jobs run to their end; only what starts by itself again is stopped.
-            let stopped: Vec<&String> = objects
-                .iter()
-                .filter(|o| !o.starts_with("job/"))
-                .collect();
+            let stopped: Vec<&String> = objects.iter().filter(|o| !o.starts_with("job/")).collect();
             if !stopped.is_empty() {
                 let mut needs = self.of_phases(|p| p < Phase::Freeze);
                 needs.extend(made.iter().cloned());

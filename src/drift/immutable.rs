@@ -79,9 +79,7 @@ pub(super) fn immutable(kind: &str, green: &Value, path: &Path) -> bool {
                     && path.last_key() == Some("image")
                     || matches!(second, "activeDeadlineSeconds" | "tolerations"))
         }
-        "CustomResourceDefinition" => {
-            first == "spec" && (second == "scope" || second == "group")
-        }
+        "CustomResourceDefinition" => first == "spec" && (second == "scope" || second == "group"),
         _ => false,
     }
 }

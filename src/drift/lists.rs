@@ -21,7 +21,11 @@ fn keys_of(kind: &str, path: &Path) -> &'static [&'static str] {
         return &[];
     };
     let pods: &[&str] = match kind {
-        "Deployment" | "StatefulSet" | "DaemonSet" | "ReplicaSet" | "Job"
+        "Deployment"
+        | "StatefulSet"
+        | "DaemonSet"
+        | "ReplicaSet"
+        | "Job"
         | "ReplicationController" => &["spec", "template", "spec"],
         "CronJob" => &["spec", "jobTemplate", "spec", "template", "spec"],
         "PodTemplate" => &["template", "spec"],

@@ -147,7 +147,8 @@ fn holds(fields: &Value, path: &[Seg]) -> bool {
         let meant = match seg {
             Seg::Key(key) => spelled.strip_prefix("f:") == Some(key.as_str()),
             Seg::Item(keys) => item_keys(spelled).is_some_and(|k| {
-                k.iter().all(|(name, v)| keys.get(name).is_none_or(|w| w == v))
+                k.iter()
+                    .all(|(name, v)| keys.get(name).is_none_or(|w| w == v))
             }),
         };
         meant && holds(below, rest)

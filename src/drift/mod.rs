@@ -1,10 +1,11 @@
-//! What changed since the plan was made, on either side, and what of it a run may bring to green (issue: both clusters live for days).
+//! What changed since the plan was made, on either side, and what of it a run may bring to green (both clusters live for days).
 //!
 //! [`compare()`] is pure: base (what the run wrote, or would have), blue's object as it is rewritten now, green's object now. Only what
 //! blue changed and green did not is brought; what somebody changed on green is left and named; what both changed is a conflict, shown and
 //! left. The room [`read`] fetches both sides page by page; nothing here writes.
 
 mod compare;
+mod dry_run;
 mod extend;
 mod immutable;
 mod lists;
@@ -20,6 +21,7 @@ mod property_tests;
 mod tests;
 
 pub use compare::{Field, Options, Outcome, compare};
+pub use dry_run::server_dry_run;
 pub use extend::extension;
 pub use managers::Managers;
 pub use path::{Path, Seg};
@@ -38,6 +40,9 @@ pub struct Op {
     /// The value that it gets; `None` takes it away. Of a Secret a marker, never a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
+    /// What green had there when it was looked at: the write holds only as long as that stands. Of a Secret a marker.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<Value>,
 }
 
 /// Applies changes to an object.

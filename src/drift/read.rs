@@ -6,7 +6,7 @@ use super::secret;
 use crate::edns;
 use crate::error::{Error, Kind, Result};
 use crate::journal::State;
-use crate::object::{ObjectId, annotation, uid};
+use crate::object::{ObjectId, annotation, resource_version, uid};
 use crate::plan::model::{Fate, Phase, Plan, Verdict};
 use crate::rewrite::{self, Context, Rewritten};
 use crate::snapshot::mask::Key;
@@ -296,10 +296,7 @@ impl<'a> Judge<'a> {
             .blue
             .objects
             .retain(|o| ObjectId::of(o).is_none_or(|id| !gone.contains(&id.to_string())));
-        snapshot
-            .blue
-            .objects
-            .extend(blue.changed.values().cloned());
+        snapshot.blue.objects.extend(blue.changed.values().cloned());
         snapshot.blue.objects.sort_by_key(ObjectId::of);
         let today = crate::plan::context(&plan.spec, &snapshot);
         // Decisions stay as the plan made them: roles exist, names are handed over and nodes are labelled as it says. What other
@@ -330,7 +327,8 @@ impl<'a> Judge<'a> {
     fn judge(&self, object: &Value) -> Now {
         let planned = rewrite::rewrite(object, &self.planned);
         let today = rewrite::rewrite(object, &self.today);
-        if (planned.fate, &planned.target, &planned.park) != (today.fate, &today.target, &today.park)
+        if (planned.fate, &planned.target, &planned.park)
+            != (today.fate, &today.target, &today.park)
         {
             return Now::Replan(why_differs(&planned, &today));
         }
@@ -383,7 +381,9 @@ fn why_differs(planned: &Rewritten, today: &Rewritten) -> String {
         Some(path) => format!(
             "a plan of today would give it another {path}: a role, a name or a node group came in between"
         ),
-        None => "a plan of today would judge it otherwise: what it depends on changed on blue".into(),
+        None => {
+            "a plan of today would judge it otherwise: what it depends on changed on blue".into()
+        }
     }
 }
 
@@ -472,9 +472,10 @@ impl Both<'_> {
             })
             .await;
             if let Err(e) = read {
-                self.report
-                    .not_checked
-                    .push(format!("green {}.{api_version}: {}", served.plural, e.message));
+                self.report.not_checked.push(format!(
+                    "green {}.{api_version}: {}",
+                    served.plural, e.message
+                ));
                 continue;
             }
             for name in names {
@@ -554,6 +555,7 @@ impl Both<'_> {
         entry.fields = outcome;
         entry.made = made;
         entry.uid = uid(&object).unwrap_or_default().into();
+        entry.version = resource_version(&object).unwrap_or_default().into();
         entry.verdict = judged.map(|v| (**v).clone());
         self.entries.insert(name.into(), entry);
     }
@@ -566,9 +568,9 @@ impl Both<'_> {
                 // Gone on both sides, or never made: nothing is left to say.
                 self.entries.remove(name);
             } else if state_done(state, self.run.plan) {
-                self.report
-                    .not_checked
-                    .push(format!("{name}: not on green, and the run has not made it yet"));
+                self.report.not_checked.push(format!(
+                    "{name}: not on green, and the run has not made it yet"
+                ));
             }
             return;
         }
@@ -607,16 +609,35 @@ fn change_of(outcome: &Outcome) -> Change {
     }
 }
 
-/// Every object of a kind, a page at a time.
+/// Every object of a kind, a page at a time. When the server forgot the list in between it is read again (replay.md 2), each object once.
 async fn each(kube: &dyn Kube, kind: &ApiKind, mut take: impl FnMut(Value)) -> world::Result<()> {
-    let listing = match again(|| kube.list(kind)).await {
-        Ok(listing) => listing,
-        // Served by discovery, not by the server: a CRD that just went.
-        Err(e) if e.class == Class::NotFound => return Ok(()),
-        Err(e) => return Err(e),
-    };
-    listing.items.into_iter().for_each(&mut take);
-    Ok(())
+    let mut taken: BTreeSet<String> = BTreeSet::new();
+    let mut restarts = 0;
+    let mut token: Option<String> = None;
+    loop {
+        let page = again(|| kube.list_page(kind, None, token.as_deref())).await;
+        let page = match page {
+            Ok(page) => page,
+            // Served by discovery, not by the server: a CRD that just went.
+            Err(e) if e.class == Class::NotFound => return Ok(()),
+            Err(e) if e.class == Class::Gone && token.is_some() && restarts < 5 => {
+                token = None;
+                restarts += 1;
+                continue;
+            }
+            Err(e) => return Err(e),
+        };
+        for item in page.items {
+            let name = ObjectId::of(&item).map(|id| id.to_string());
+            if name.is_some_and(|name| taken.insert(name)) {
+                take(item);
+            }
+        }
+        token = page.continue_token;
+        if token.is_none() {
+            return Ok(());
+        }
+    }
 }
 
 /// A few tries only: a person waits for the answer.

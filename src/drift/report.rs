@@ -64,6 +64,9 @@ pub struct Entry {
     /// uid on green.
     #[serde(skip)]
     pub uid: String,
+    /// resourceVersion on green when it was looked at.
+    #[serde(skip)]
+    pub version: String,
     /// The verdict with the target that it has now.
     #[serde(skip)]
     pub verdict: Option<Verdict>,
@@ -80,6 +83,7 @@ impl Entry {
             prunable: false,
             made: false,
             uid: String::new(),
+            version: String::new(),
             verdict: None,
         }
     }
@@ -115,9 +119,7 @@ impl Report {
     pub fn to_write(&self, prune: bool) -> Vec<&Entry> {
         self.entries
             .iter()
-            .filter(|e| {
-                !e.ops().is_empty() || e.change == Change::New || prune && e.prunable
-            })
+            .filter(|e| !e.ops().is_empty() || e.change == Change::New || prune && e.prunable)
             .collect()
     }
     /// Whether a person has to decide something.

@@ -55,7 +55,10 @@ pub fn steps_of(plan: &Plan, state: &State) -> Vec<StepSpec> {
                 .rposition(|s| step.needs.contains(&s.id))
                 .map_or(0, |n| n + 1);
             steps.insert(after, step.clone());
-            let waiting = extension.before.get(&step.id).map_or(&[][..], Vec::as_slice);
+            let waiting = extension
+                .before
+                .get(&step.id)
+                .map_or(&[][..], Vec::as_slice);
             for later in steps[after + 1..].iter_mut() {
                 if waiting.contains(&later.id) && !later.needs.contains(&step.id) {
                     later.needs.push(step.id.clone());

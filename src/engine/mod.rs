@@ -21,12 +21,12 @@ mod toy;
 pub use events::{Event, EventKind, Events, silent};
 pub(crate) use graph::waiting_for;
 pub use graph::{check_plan, steps_of, steps_to};
-pub use run::BeforeFreeze;
 pub use pins::{drift, verify_pins};
+pub use run::{LookHook, Moment};
 pub use undo::{UndoPreview, undo_preview};
 
 use crate::error::{Error, Kind, Result};
-use crate::journal::{Journal, JournalError, Record, Stuck};
+use crate::journal::{Journal, JournalError, Record, State, Stuck};
 use crate::object::sha256_hex;
 use crate::plan::model::{Phase, Plan, StepSpec, Verdict};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
@@ -58,8 +58,8 @@ pub struct Options {
     pub stall: Option<Duration>,
     /// Whether a new run first compares the world with what the plan was made from.
     pub check_drift: bool,
-    /// A last look before the first step of the freeze.
-    pub before_freeze: Option<BeforeFreeze>,
+    /// Looks at what changed on blue: when a run begins, and before the first step of the freeze.
+    pub look: Option<LookHook>,
 }
 
 impl Default for Options {
@@ -72,7 +72,7 @@ impl Default for Options {
             by: "unknown".into(),
             stall: None,
             check_drift: true,
-            before_freeze: None,
+            look: None,
         }
     }
 }
@@ -234,6 +234,22 @@ impl Engine {
     pub fn options(mut self, options: Options) -> Self {
         self.options = options;
         self
+    }
+    /// The world that it drives.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+    /// The plan that it runs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    /// What the records add up to.
+    pub fn state(&self) -> State {
+        self.journal.state()
+    }
+    /// What a look needs that outlives a call.
+    pub fn parts(&self) -> (World, Arc<Plan>, Arc<Journal>) {
+        (self.world.clone(), self.plan.clone(), self.journal.clone())
     }
     /// The flag that stops it.
     pub fn cancel(&self) -> Cancel {

@@ -14,15 +14,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Asked before the first step of the freeze; an outcome stops the run there.
-#[derive(Clone)]
-pub struct BeforeFreeze(
-    pub Arc<dyn Fn() -> BoxFuture<'static, Result<Option<Outcome>>> + Send + Sync>,
-);
+/// When a look is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A run begins; nothing was written yet.
+    Begin,
+    /// All is done that comes before the freeze.
+    BeforeFreeze,
+}
 
-impl std::fmt::Debug for BeforeFreeze {
+type LookFn = dyn Fn(Moment) -> BoxFuture<'static, Result<Option<Outcome>>> + Send + Sync;
+
+/// A look at what changed on blue; an outcome stops the run there.
+#[derive(Clone)]
+pub struct LookHook(pub Arc<LookFn>);
+
+impl std::fmt::Debug for LookHook {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("BeforeFreeze(..)")
+        f.write_str("LookHook(..)")
     }
 }
 
@@ -71,6 +80,11 @@ impl Engine {
                     .at("plan.json")
                     .remedy("run `crossfade discover` and `crossfade plan` again, then review the new plan"));
                 }
+            }
+            if let Some(look) = &self.options.look
+                && let Some(outcome) = (look.0)(Moment::Begin).await?
+            {
+                return Ok(outcome);
             }
             self.append(Record::RunStarted {
                 run: self.run_id(),
@@ -182,9 +196,10 @@ impl Engine {
         let mut due: Vec<&StepSpec> = vec![];
         for step in steps {
             // What it needs must be done or due itself.
-            let ready = step.needs.iter().all(|n| {
-                state.status(n) == Status::Done || due.iter().any(|d| d.id == *n)
-            });
+            let ready = step
+                .needs
+                .iter()
+                .all(|n| state.status(n) == Status::Done || due.iter().any(|d| d.id == *n));
             if added.contains(step.id.as_str())
                 && state.status(&step.id) != Status::Done
                 && reached(step.phase)
@@ -198,19 +213,20 @@ impl Engine {
 
     /// All steps, with a last look before the freeze begins: from then on blue stands still and every minute counts.
     async fn drive_to_the_end(&self, targets: &[&StepSpec]) -> Result<Option<Outcome>> {
-        let begun = |s: &&&StepSpec| {
-            s.phase >= Phase::Freeze && s.kind != "data.stream" && self.journal.with_state(|state| state.status(&s.id).is_active())
+        let begun = |s: &StepSpec| {
+            let active = |state: &State| state.status(&s.id).is_active();
+            s.phase >= Phase::Freeze && s.kind != "data.stream" && self.journal.with_state(active)
         };
-        if let Some(look) = &self.options.before_freeze
+        if let Some(look) = &self.options.look
             && targets.iter().any(|s| s.phase == Phase::Freeze)
-            && !targets.iter().any(|s| begun(&s))
+            && !targets.iter().any(|s| begun(s))
         {
             let first: Vec<StepSpec> = targets.iter().map(|s| (*s).clone()).collect();
             let first = steps_to(&first, Some(Phase::Unpark));
             if let Some(outcome) = self.drive(&first).await? {
                 return Ok(Some(outcome));
             }
-            if let Some(outcome) = (look.0)().await? {
+            if let Some(outcome) = (look.0)(Moment::BeforeFreeze).await? {
                 return Ok(Some(outcome));
             }
         }

@@ -152,9 +152,9 @@ impl State {
     /// Extensions that count: one whose root was undone is history.
     pub fn extensions(&self) -> impl Iterator<Item = &Arc<Extension>> {
         self.extensions.iter().filter(|e| {
-            e.steps
-                .first()
-                .is_some_and(|root| !matches!(self.status(&root.id), Status::Undone | Status::Skipped))
+            e.steps.first().is_some_and(|root| {
+                !matches!(self.status(&root.id), Status::Undone | Status::Skipped)
+            })
         })
     }
     /// Whether a step belongs to an extension that is history.

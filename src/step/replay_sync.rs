@@ -33,26 +33,14 @@ struct Sync {
     prune: BTreeMap<String, String>,
 }
 
+/// Changes of one object, as the look at it gave them.
 #[derive(Clone, Deserialize)]
 struct Changed {
     object: String,
-    ops: Vec<Op>,
-}
-
-/// What an object was before.
-#[derive(Clone, Serialize, Deserialize)]
-struct Was {
     uid: String,
+    /// resourceVersion that was looked at.
     version: String,
-    /// Values of the changed fields, in the order of the changes. Absent for a Secret: no value of one is ever written down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    values: Option<Vec<Option<Value>>>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct Before {
-    /// By object; those that green has not are left out.
-    objects: BTreeMap<String, Was>,
+    ops: Vec<Op>,
 }
 
 /// A progress record.
@@ -98,9 +86,21 @@ fn version(object: &Value) -> String {
     object::resource_version(object).unwrap_or_default().into()
 }
 
+fn in_data(op: &Op) -> bool {
+    op.path.meets(&Path::keys(&["data"]))
+}
+
+fn busy(object: &str) -> StepError {
+    Error::new(
+        Class::Unreachable,
+        object,
+        "it keeps changing under our hands",
+    )
+    .into()
+}
+
 /// Where an operation takes its value from: a Secret's is read on blue now, and stays in memory.
 async fn with_values(cx: &Cx, name: &str, id: &ObjectId, ops: &[Op]) -> StepResult<Vec<Op>> {
-    let in_data = |op: &Op| op.path.meets(&Path::keys(&["data"]));
     if !is_secret(id) || !ops.iter().any(in_data) {
         return Ok(ops.to_vec());
     }
@@ -109,13 +109,14 @@ async fn with_values(cx: &Cx, name: &str, id: &ObjectId, ops: &[Op]) -> StepResu
         // Gone from blue between the look and now: the next look says so.
         return Ok(ops.iter().filter(|op| !in_data(op)).cloned().collect());
     };
-    let target = crate::rewrite::for_green(&live, &cx.target(name)?.clone());
+    let target = crate::rewrite::for_green(&live, &cx.target(name)?);
     Ok(ops
         .iter()
         .filter_map(|op| match (&op.value, in_data(op)) {
             (Some(_), true) => op.path.get(&target).map(|v| Op {
                 path: op.path.clone(),
                 value: Some(v.clone()),
+                was: None,
             }),
             _ => Some(op.clone()),
         })
@@ -165,40 +166,41 @@ fn merge_of(from: &Value, to: &Value) -> Value {
 }
 
 impl Sync {
-    async fn change(&self, cx: &Cx, was: Option<&Was>, change: &Changed) -> StepResult<Done> {
+    async fn change(cx: &Cx, change: &Changed) -> StepResult<Done> {
         let name = &change.object;
         let id = cx.green_id(name)?;
-        let mut done = Done::default();
-        let leave_all = |mut done: Done, why: &str| {
-            for op in &change.ops {
-                done.left.insert(op.path.to_string(), why.into());
-            }
-            Ok(done)
-        };
-        let Some(was) = was else {
-            return leave_all(done, "green has no such object");
+        let leave_all = |why: &str| {
+            let left = change
+                .ops
+                .iter()
+                .map(|op| (op.path.to_string(), why.into()));
+            Ok(Done {
+                left: left.collect(),
+                ..Done::default()
+            })
         };
         let ops = with_values(cx, name, &id, &change.ops).await?;
         for _ in 0..TRIES {
             let Some(there) = cx.world.green.get(&id).await? else {
-                return leave_all(done, "somebody deleted the object on green");
+                return leave_all("somebody deleted the object on green");
             };
-            if object::uid(&there) != Some(was.uid.as_str()) {
-                return leave_all(done, "somebody made the object on green again");
+            if object::uid(&there) != Some(change.uid.as_str()) {
+                return leave_all("somebody made the object on green again");
             }
             let managers = Managers::of(&there);
             let (mut todo, mut left) = (vec![], BTreeMap::new());
-            for (n, op) in ops.iter().enumerate() {
+            for op in &ops {
                 let here = op.path.get(&there);
                 if here == op.value.as_ref() {
                     continue;
                 }
-                let as_before = match &was.values {
-                    Some(values) => values.get(n).is_some_and(|v| v.as_ref() == here),
-                    // Of a Secret only who holds it is known.
-                    None => was.version == version(&there) || managers.only_ours(&op.path),
+                let as_seen = if is_secret(&id) && in_data(op) {
+                    // Its value is not known, only whether anybody else has touched it.
+                    change.version == version(&there) || managers.only_ours(&op.path)
+                } else {
+                    here == op.was.as_ref()
                 };
-                if as_before {
+                if as_seen {
                     todo.push(op.clone());
                 } else {
                     let who = managers.others(&op.path).join(", ");
@@ -206,16 +208,18 @@ impl Sync {
                     left.insert(op.path.to_string(), format!("changed on green by {by}"));
                 }
             }
-            done.left = left;
+            let mut done = Done {
+                before: version(&there),
+                after: version(&there),
+                fields: todo.iter().map(|o| o.path.to_string()).collect(),
+                left,
+            };
             if todo.is_empty() {
-                done.after = version(&there);
                 return Ok(done);
             }
             match write(cx.world.green.as_ref(), &there, &todo).await {
                 Ok(now) => {
-                    done.before.clone_from(&was.version);
                     done.after = version(&now);
-                    done.fields = todo.iter().map(|o| o.path.to_string()).collect();
                     for op in &todo {
                         if op.path.get(&now).is_none() && op.value.is_some() {
                             done.left.insert(
@@ -230,12 +234,7 @@ impl Sync {
                 Err(e) => return Err(e.into()),
             }
         }
-        Err(Error::new(
-            Class::Unreachable,
-            name.as_str(),
-            "it keeps changing under our hands",
-        )
-        .into())
+        Err(busy(name))
     }
 
     async fn delete(cx: &Cx, name: &str, uid: &str) -> StepResult<()> {
@@ -247,28 +246,26 @@ impl Sync {
         }
     }
 
-    async fn restore(cx: &Cx, was: &Was, change: &Changed) -> StepResult<bool> {
+    /// Gives back what was written; whether anything was.
+    async fn restore(cx: &Cx, change: &Changed) -> StepResult<bool> {
         let id = cx.green_id(&change.object)?;
-        let Some(values) = &was.values else {
-            return Ok(false);
-        };
         for _ in 0..TRIES {
             let Some(there) = cx.world.green.get(&id).await? else {
                 return Ok(false);
             };
-            if object::uid(&there) != Some(was.uid.as_str()) {
+            if object::uid(&there) != Some(change.uid.as_str()) {
                 return Ok(false);
             }
             // What is not as we wrote it any more belongs to whoever changed it.
             let back: Vec<Op> = change
                 .ops
                 .iter()
-                .zip(values)
-                .filter(|(op, _)| op.path.get(&there) == op.value.as_ref())
-                .filter(|(op, value)| op.value != **value)
-                .map(|(op, value)| Op {
+                .filter(|op| !(is_secret(&id) && in_data(op)))
+                .filter(|op| op.path.get(&there) == op.value.as_ref() && op.was != op.value)
+                .map(|op| Op {
                     path: op.path.clone(),
-                    value: value.clone(),
+                    value: op.was.clone(),
+                    was: op.value.clone(),
                 })
                 .collect();
             if back.is_empty() {
@@ -281,45 +278,18 @@ impl Sync {
                 Err(e) => return Err(e.into()),
             }
         }
-        Err(Error::new(
-            Class::Unreachable,
-            change.object.as_str(),
-            "it keeps changing under our hands",
-        )
-        .into())
+        Err(busy(&change.object))
     }
 }
 
 #[async_trait]
 impl Step for Sync {
-    async fn observe(&self, cx: &Cx) -> StepResult<Value> {
-        let mut objects = BTreeMap::new();
-        for change in &self.changes {
-            let id = cx.green_id(&change.object)?;
-            let Some(there) = cx.world.green.get(&id).await? else {
-                continue;
-            };
-            let values = (!is_secret(&id)).then(|| {
-                change
-                    .ops
-                    .iter()
-                    .map(|op| op.path.get(&there).cloned())
-                    .collect()
-            });
-            objects.insert(
-                change.object.clone(),
-                Was {
-                    uid: object::uid(&there).unwrap_or_default().into(),
-                    version: version(&there),
-                    values,
-                },
-            );
-        }
-        Ok(json!(Before { objects }))
+    /// What stood there is in the parameters: the look read it, and the write holds only as long as it stands.
+    async fn observe(&self, _: &Cx) -> StepResult<Value> {
+        Ok(json!({ "changes": self.changes.len(), "prune": self.prune.len() }))
     }
 
-    async fn apply(&self, cx: &Cx, before: &Value) -> StepResult<Value> {
-        let before: Before = recorded(&cx.step, before)?;
+    async fn apply(&self, cx: &Cx, _: &Value) -> StepResult<Value> {
         let mut done: BTreeMap<String, Done> = BTreeMap::new();
         let mut deleted = vec![];
         for record in cx.log.recorded(&cx.step) {
@@ -344,12 +314,7 @@ impl Step for Sync {
             let results: Vec<(String, StepResult<Done>)> =
                 futures::stream::iter(group.iter().map(|change| {
                     let was = before.objects.get(&change.object);
-                    async move {
-                        (
-                            change.object.clone(),
-                            self.change(cx, was, change).await,
-                        )
-                    }
+                    async move { (change.object.clone(), self.change(cx, was, change).await) }
                 }))
                 .buffer_unordered(width)
                 .collect()
@@ -418,8 +383,7 @@ impl Step for Sync {
         Ok(Settle::Ready)
     }
 
-    async fn undo(&self, cx: &Cx, before: &Value, _: Option<&Value>) -> StepResult<()> {
-        let before: Before = recorded(&cx.step, before)?;
+    async fn undo(&self, cx: &Cx, _: &Value, _: Option<&Value>) -> StepResult<()> {
         // Only what was begun; values of Secrets were never written down, and the undo of the wave that made the object follows.
         let mut begun = vec![];
         for record in cx.log.recorded(&cx.step) {
@@ -427,9 +391,7 @@ impl Step for Sync {
         }
         let mut restored = vec![];
         for change in self.changes.iter().filter(|c| begun.contains(&c.object)) {
-            if let Some(was) = before.objects.get(&change.object)
-                && Self::restore(cx, was, change).await?
-            {
+            if Self::restore(cx, change).await? {
                 restored.push(change.object.clone());
             }
         }
