@@ -42,36 +42,38 @@ pub async fn server_dry_run(green: &dyn Kube, plan: &Plan) -> Result<Vec<Finding
     }
     // What comes with the replay itself.
     let mut coming_kinds: BTreeSet<(String, String)> = BTreeSet::new();
-    let mut targets: Vec<(usize, String, Value)> = vec![];
-    let generated = plan.generated.iter().filter_map(|g| {
-        let id = ObjectId::of(g)?;
-        Some((id.to_string(), g.clone()))
-    });
-    let copied = plan
-        .verdicts
-        .iter()
-        .filter_map(|v| Some((v.object.clone(), v.target.clone()?)));
-    for (name, target) in generated.chain(copied) {
-        let kind = target["kind"].as_str().unwrap_or("");
-        if kind == "CustomResourceDefinition" {
+    // Wave, object, its id on green; of an object that only green has its place among these.
+    let mut targets: Vec<(usize, String, ObjectId, Option<usize>)> = vec![];
+    let mut note = |name: String, target: &Value, generated: Option<usize>| {
+        let Some(id) = ObjectId::of(target) else {
+            return;
+        };
+        if id.kind == "CustomResourceDefinition" {
             let text = |p: &str| target.pointer(p).and_then(Value::as_str).unwrap_or("");
             coming_kinds.insert((
                 text("/spec/group").to_string(),
                 text("/spec/names/kind").to_string(),
             ));
         }
-        let wave = wave_of(kind).map_or(usize::MAX, |(n, _)| n);
-        targets.push((wave, name, target));
+        let wave = wave_of(&id.kind).map_or(usize::MAX, |(n, _)| n);
+        targets.push((wave, name, id, generated));
+    };
+    for (n, object) in plan.generated.iter().enumerate() {
+        let name = ObjectId::of(object).map(|id| id.to_string());
+        note(name.unwrap_or_default(), object, Some(n));
+    }
+    for verdict in plan.verdicts.iter() {
+        let verdict = verdict?;
+        if let Some(target) = &verdict.target {
+            note(verdict.object.clone(), target, None);
+        }
     }
     targets.sort_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
 
     let mut findings = vec![];
     let mut waiting: BTreeMap<String, usize> = BTreeMap::new();
     let mut asked = vec![];
-    for (_, name, target) in targets {
-        let Some(id) = ObjectId::of(&target) else {
-            continue;
-        };
+    for (_, name, id, generated) in targets {
         let group = id.group().to_string();
         if !served.contains(&(id.api_version.clone(), id.kind.as_str())) {
             if coming_kinds.contains(&(group, id.kind.clone())) {
@@ -96,7 +98,7 @@ pub async fn server_dry_run(green: &dyn Kube, plan: &Plan) -> Result<Vec<Finding
             Some(ns) if !namespaces.contains(ns) => {
                 *waiting.entry(format!("namespace {ns}")).or_default() += 1;
             }
-            _ => asked.push((name, target)),
+            _ => asked.push((name, generated)),
         }
     }
     for (what, n) in waiting {
@@ -117,13 +119,24 @@ pub async fn server_dry_run(green: &dyn Kube, plan: &Plan) -> Result<Vec<Finding
         ));
     }
     let width = plan.spec.limits.write_concurrency.clamp(1, 64) as usize;
-    let mut answers = futures::stream::iter(asked.into_iter().map(async |(name, target)| {
-        let object = with_stand_ins(target);
-        let answer = ask(green, &object).await;
-        (name, object, answer)
+    // One target at a time is read from the plan, when its turn comes.
+    let target = |name: &str, generated: Option<usize>| -> Result<Option<Value>> {
+        match generated {
+            Some(n) => Ok(plan.generated.get(n).cloned()),
+            None => Ok(plan.verdicts.get(name)?.and_then(|v| v.target.clone())),
+        }
+    };
+    let mut answers = futures::stream::iter(asked.into_iter().map(|(name, generated)| {
+        let object = target(&name, generated);
+        async move {
+            let object = with_stand_ins(object?.unwrap_or_default());
+            let answer = ask(green, &object).await;
+            Ok::<_, crate::error::Error>((name, object, answer))
+        }
     }))
     .buffered(width);
-    while let Some((name, object, answer)) = answers.next().await {
+    while let Some(answered) = answers.next().await {
+        let (name, object, answer) = answered?;
         match answer {
             Ok(answer) => findings.extend(of_answer(&name, &object, &answer)),
             Err(e) if e.class == Class::Conflict => findings.push(finding(

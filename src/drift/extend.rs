@@ -63,6 +63,11 @@ fn kind(v: &Verdict) -> &str {
     target.and_then(|t| t["kind"].as_str()).unwrap_or("")
 }
 
+/// What is created when the workloads run: webhooks, and bare pods, which cannot be parked (rule 45).
+fn with_the_last(v: &Verdict) -> bool {
+    is_last(kind(v)) || kind(v) == "Pod"
+}
+
 fn people(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
@@ -152,7 +157,7 @@ impl Builder<'_> {
     fn create(&mut self, new: &[&Verdict], root: &str) -> Vec<String> {
         let mut waves: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
         for v in new {
-            if let Some(wave) = wave_of(kind(v)) {
+            if let Some(wave) = wave_of(kind(v)).filter(|_| !with_the_last(v)) {
                 waves.entry(wave).or_default().push(&v.object);
             }
         }
@@ -203,7 +208,7 @@ impl Builder<'_> {
         }
         let hooks: Vec<&str> = new
             .iter()
-            .filter(|v| is_last(kind(v)))
+            .filter(|v| with_the_last(v))
             .map(|v| v.object.as_str())
             .collect();
         if !hooks.is_empty() {
@@ -215,7 +220,7 @@ impl Builder<'_> {
                 Promise::Exact,
                 format!(
                     "create {} whose backends run now",
-                    people(hooks.len(), "new webhook or aggregated API")
+                    people(hooks.len(), "new webhook, aggregated API or pod")
                 ),
                 json!({"wave": "webhooks", "objects": hooks, "generated": []}),
             );

@@ -36,7 +36,8 @@ pub struct Look<'a> {
 /// What the run did so far, as far as objects go.
 struct Run<'a> {
     plan: &'a Plan,
-    verdicts: BTreeMap<&'a str, &'a Verdict>,
+    /// API version and kind on green of everything that is copied, by object.
+    copied: BTreeMap<String, (String, String)>,
     later: BTreeMap<&'a str, &'a Verdict>,
     id: Option<&'a str>,
     /// uid of everything that it created.
@@ -45,13 +46,14 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn new(plan: &'a Plan, state: &'a State) -> Run<'a> {
+    fn new(plan: &'a Plan, state: &'a State) -> Result<Run<'a>> {
         let mut created = BTreeMap::new();
         let mut adopted = BTreeSet::new();
         for (_, step) in state.steps.iter().filter(|(_, s)| s.status.is_active()) {
-            for record in &step.progress {
-                let uids = record.get("created").and_then(Value::as_object);
-                for (name, uid) in uids.into_iter().flatten() {
+            let ours = step.before.as_ref().and_then(|b| b.get("ours"));
+            let all = step.progress.iter().filter_map(|r| r.get("created"));
+            for uids in ours.into_iter().chain(all).filter_map(Value::as_object) {
+                for (name, uid) in uids {
                     created.insert(name.as_str(), uid.as_str().unwrap_or_default());
                 }
             }
@@ -60,29 +62,39 @@ impl<'a> Run<'a> {
                 adopted.extend(name.as_str());
             }
         }
-        Run {
+        let later: BTreeMap<&str, &Verdict> = state
+            .extensions()
+            .flat_map(|e| &e.verdicts)
+            .map(|v| (v.object.as_str(), v))
+            .collect();
+        let mut copied = BTreeMap::new();
+        let mut note = |v: &Verdict| {
+            if let Some(id) = v.target.as_ref().and_then(ObjectId::of) {
+                copied.insert(v.object.clone(), (id.api_version, id.kind));
+            }
+        };
+        for verdict in plan.verdicts.iter() {
+            note(verdict?.as_ref());
+        }
+        later.values().for_each(|v| note(v));
+        Ok(Run {
             plan,
-            verdicts: plan
-                .verdicts
-                .iter()
-                .map(|v| (v.object.as_str(), v))
-                .collect(),
-            later: state
-                .extensions()
-                .flat_map(|e| &e.verdicts)
-                .map(|v| (v.object.as_str(), v))
-                .collect(),
+            copied,
+            later,
             id: state.run.as_ref().map(|r| r.run.as_str()),
             created,
             adopted,
-        }
+        })
     }
     /// The verdict with the target that was written last.
-    fn verdict(&self, name: &str) -> Option<&Verdict> {
-        self.later
-            .get(name)
-            .copied()
-            .or_else(|| self.verdicts.get(name).copied())
+    fn verdict(&self, name: &str) -> Result<Option<Verdict>> {
+        match self.later.get(name) {
+            Some(later) => Ok(Some((*later).clone())),
+            None => Ok(self.plan.verdicts.get(name)?.map(|v| v.into_owned())),
+        }
+    }
+    fn copies(&self, name: &str) -> bool {
+        self.copied.contains_key(name)
     }
     /// Whether an object of green was made by this run.
     fn made(&self, name: &str, green: &Value) -> bool {
@@ -105,7 +117,7 @@ pub async fn look(world: &World, look: Look<'_>) -> Result<Report> {
         key,
         green,
     } = look;
-    let run = Run::new(plan, state);
+    let run = Run::new(plan, state)?;
     let mut report = Report::default();
     let before = context_of_plan(plan, &snapshot)?;
     let names = names_of(&snapshot);
@@ -132,8 +144,7 @@ pub async fn look(world: &World, look: Look<'_>) -> Result<Report> {
     }
     let mut entries: BTreeMap<String, Entry> = BTreeMap::new();
     for (name, judged) in &now {
-        let known = run.verdict(name).is_some_and(|v| v.target.is_some());
-        if let Some(entry) = whole(name, judged, known) {
+        if let Some(entry) = whole(name, judged, run.copies(name)) {
             entries.insert((*name).to_string(), entry);
         }
     }
@@ -141,7 +152,7 @@ pub async fn look(world: &World, look: Look<'_>) -> Result<Report> {
         .gone
         .iter()
         .map(String::as_str)
-        .filter(|n| run.verdict(n).is_some_and(|v| v.target.is_some()))
+        .filter(|n| run.copies(n))
         .collect();
     for name in &gone {
         let note = if green {
@@ -165,7 +176,7 @@ pub async fn look(world: &World, look: Look<'_>) -> Result<Report> {
     } else {
         for (name, judged) in &now {
             if let Now::Judged(_) = judged
-                && run.verdict(name).is_some_and(|v| v.target.is_some())
+                && run.copies(name)
             {
                 entries
                     .entry((*name).into())
@@ -179,20 +190,21 @@ pub async fn look(world: &World, look: Look<'_>) -> Result<Report> {
 
 /// The context in which the plan was made; an error when the snapshot beside it is another one.
 fn context_of_plan(plan: &Plan, snapshot: &Snapshot) -> Result<Context> {
-    let other = snapshot.blue.objects.iter().find_map(|o| {
-        let name = ObjectId::of(o)?.to_string();
-        let hash = plan.basis.objects.get(&name)?;
-        (*hash != rewrite::basis_hash(o)).then_some(name)
-    });
-    match other {
-        None => Ok(crate::plan::context(&plan.spec, snapshot)),
-        Some(name) => Err(Error::new(
-            Kind::StalePlan,
-            "the snapshot was read again since the plan was made, so what changed since the plan cannot be told",
-        )
-        .at(format!("snapshot: {name}"))
-        .remedy("put the snapshot of this plan back (discover into another folder with --out), or make a new plan")),
+    for object in &snapshot.blue.objects {
+        let Some(name) = ObjectId::of(object).map(|id| id.to_string()) else {
+            continue;
+        };
+        let basis = plan.verdicts.head(&name)?.and_then(|(_, head)| head.basis);
+        if basis.is_some_and(|b| b != rewrite::basis_hash(object)) {
+            return Err(Error::new(
+                Kind::StalePlan,
+                "the snapshot was read again since the plan was made, so what changed since the plan cannot be told",
+            )
+            .at(format!("snapshot: {name}"))
+            .remedy("put the snapshot of this plan back, or make a new plan"));
+        }
     }
+    Ok(crate::plan::context(&plan.spec, snapshot))
 }
 
 /// Host names that each object of blue asks its ExternalDNS for.
@@ -351,6 +363,7 @@ impl<'a> Judge<'a> {
             api_version: id.api_version,
             verdict: planned.fate,
             rules: planned.rules,
+            basis: Some(rewrite::basis_hash(object)),
             target: planned.target,
             park: planned.park,
         }))
@@ -440,16 +453,8 @@ impl Both<'_> {
     async fn read(&mut self, green: &dyn Kube, state: &State) -> Result<()> {
         // What the run wrote, by the kind that green serves it in.
         let mut wanted: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-        let later = self.run.later.values().copied();
-        let all: Vec<&Verdict> = self.run.plan.verdicts.iter().chain(later).collect();
-        for v in all {
-            let Some(id) = v.target.as_ref().and_then(ObjectId::of) else {
-                continue;
-            };
-            wanted
-                .entry((id.api_version, id.kind))
-                .or_default()
-                .insert(v.object.clone());
+        for (name, kind) in &self.run.copied {
+            wanted.entry(kind.clone()).or_default().insert(name.clone());
         }
         let kinds = again(|| green.kinds(true)).await?;
         for ((api_version, kind), mut names) in wanted {
@@ -462,15 +467,19 @@ impl Both<'_> {
                     .push(format!("green {kind} {api_version}: not served yet"));
                 continue;
             };
+            let mut failed = None;
             let read = each(green, served, |object| {
                 if let Some(name) = ObjectId::of(&object).map(|id| id.to_string())
                     && names.remove(&name)
                 {
                     self.report.green += 1;
-                    self.object(&name, object);
+                    failed = self.object(&name, object).err().or(failed.take());
                 }
             })
             .await;
+            if let Some(e) = failed {
+                return Err(e);
+            }
             if let Err(e) = read {
                 self.report.not_checked.push(format!(
                     "green {}.{api_version}: {}",
@@ -486,19 +495,19 @@ impl Both<'_> {
     }
 
     /// An object that green has.
-    fn object(&mut self, name: &str, mut object: Value) {
-        let Some(verdict) = self.run.verdict(name) else {
-            return;
+    fn object(&mut self, name: &str, mut object: Value) -> Result<()> {
+        let Some(verdict) = self.run.verdict(name)? else {
+            return Ok(());
         };
         let Some(target) = &verdict.target else {
-            return;
+            return Ok(());
         };
         if self
             .entries
             .get(name)
             .is_some_and(|e| matches!(e.change, Change::Replan))
         {
-            return;
+            return Ok(());
         }
         let is_secret = object["kind"] == "Secret";
         let judged = match self.now.get(name) {
@@ -539,10 +548,10 @@ impl Both<'_> {
             entry.prunable = made && !touched && !NEVER_PRUNED.contains(&kind);
             entry.uid = uid(&object).unwrap_or_default().into();
             self.entries.insert(name.into(), entry);
-            return;
+            return Ok(());
         }
         if outcome.is_equal() {
-            return;
+            return Ok(());
         }
         let mut entry = Entry::whole(name, change_of(&outcome), "");
         if !made && !(outcome.bring.is_empty() && outcome.recreate.is_empty()) {
@@ -558,6 +567,7 @@ impl Both<'_> {
         entry.version = resource_version(&object).unwrap_or_default().into();
         entry.verdict = judged.map(|v| (**v).clone());
         self.entries.insert(name.into(), entry);
+        Ok(())
     }
 
     /// An object that green should have and has not.

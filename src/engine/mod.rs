@@ -28,7 +28,7 @@ pub use undo::{UndoPreview, undo_preview};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Journal, JournalError, Record, State, Stuck};
 use crate::object::sha256_hex;
-use crate::plan::model::{Phase, Plan, StepSpec, Verdict};
+use crate::plan::model::{Phase, Plan, StepSpec};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
 use crate::world::{self, Clock, World};
 use serde::Serialize;
@@ -177,8 +177,6 @@ pub struct Engine {
     /// Like `cancel`, raised by the engine itself when a step cannot go on.
     halt: Cancel,
     outputs: Arc<RwLock<BTreeMap<String, Value>>>,
-    /// Verdicts beside those of the plan, of the run's extensions.
-    extra: RwLock<Arc<BTreeMap<String, Verdict>>>,
 }
 
 /// Why a step (or its undo) did not end well.
@@ -227,7 +225,6 @@ impl Engine {
             cancel: Cancel::default(),
             halt: Cancel::default(),
             outputs: Arc::new(RwLock::new(outputs)),
-            extra: RwLock::default(),
         }
     }
     /// Other options.
@@ -300,17 +297,9 @@ impl Engine {
         })?;
         graph::check_steps(&self.steps(), &self.registry)
     }
-    /// The steps of the run as the journal knows them; what they know beside the plan is made ready for them.
+    /// The steps of the run as the journal knows them.
     fn steps(&self) -> Vec<StepSpec> {
-        self.journal.with_state(|state| {
-            let extra = state
-                .extensions()
-                .flat_map(|e| &e.verdicts)
-                .map(|v| (v.object.clone(), v.clone()))
-                .collect();
-            *self.extra.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(extra);
-            graph::steps_of(&self.plan, state)
-        })
+        self.journal.with_state(|s| graph::steps_of(&self.plan, s))
     }
     fn build(&self, spec: &StepSpec) -> Result<Box<dyn Step>> {
         let make = self.registry.get(spec.kind.as_str()).ok_or_else(|| {
@@ -329,11 +318,11 @@ impl Engine {
                 clock: self.world.clock.clone(),
             }),
             outputs: self.outputs.clone(),
-            extra: self
-                .extra
-                .read()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone(),
+            // As of now: an extension whose root was undone a moment ago says nothing any more.
+            extra: self.journal.with_state(|s| {
+                let verdicts = s.extensions().flat_map(|e| &e.verdicts);
+                Arc::new(verdicts.map(|v| (v.object.clone(), v.clone())).collect())
+            }),
         }
     }
     fn set_output(&self, step: &str, after: Value) {

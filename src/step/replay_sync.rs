@@ -260,12 +260,21 @@ impl Sync {
             let back: Vec<Op> = change
                 .ops
                 .iter()
-                .filter(|op| !(is_secret(&id) && in_data(op)))
-                .filter(|op| op.path.get(&there) == op.value.as_ref() && op.was != op.value)
-                .map(|op| Op {
-                    path: op.path.clone(),
-                    value: op.was.clone(),
-                    was: op.value.clone(),
+                .filter_map(|op| {
+                    let here = op.path.get(&there);
+                    let value = if is_secret(&id) && in_data(op) {
+                        // Its old value is nowhere any more. A key that was taken away comes back empty, so that the object is
+                        // whole for the wave that deletes it next.
+                        (op.value.is_none() && op.was.is_some() && here.is_none())
+                            .then(|| Some(json!("")))?
+                    } else {
+                        (here == op.value.as_ref() && op.was != op.value).then(|| op.was.clone())?
+                    };
+                    Some(Op {
+                        path: op.path.clone(),
+                        value,
+                        was: here.cloned(),
+                    })
                 })
                 .collect();
             if back.is_empty() {
@@ -311,10 +320,11 @@ impl Step for Sync {
                     ..Record::default()
                 },
             )?;
+            let mine: Vec<Changed> = group.iter().map(|c| Changed::clone(c)).collect();
             let results: Vec<(String, StepResult<Done>)> =
-                futures::stream::iter(group.iter().map(|change| {
-                    let was = before.objects.get(&change.object);
-                    async move { (change.object.clone(), self.change(cx, was, change).await) }
+                futures::stream::iter(mine.into_iter().map(|change| async move {
+                    let done = Sync::change(cx, &change).await;
+                    (change.object, done)
                 }))
                 .buffer_unordered(width)
                 .collect()
