@@ -254,6 +254,7 @@ async fn when_nobody_changed_anything_a_look_finds_nothing_in_any_phase() {
         company.forward(Some(to)).await;
         let report = company.look().await;
         assert_eq!(said(&report), BTreeMap::new(), "{to:?}: {report:?}");
+        assert_eq!(report.not_checked, Vec::<String>::new());
         assert!(report.blue > 100 && report.green > 20, "{report:?}");
         assert_eq!(report.exit_code(), 0);
         let state = company.journal.state();

@@ -124,12 +124,14 @@ impl Report {
     }
     /// Whether a person has to decide something.
     pub fn needs_a_person(&self) -> bool {
-        self.entries.iter().any(|e| {
-            matches!(
-                e.change,
-                Change::Conflict | Change::Recreate | Change::Replan
-            )
-        })
+        // What could not be read is not "nothing".
+        !self.not_checked.is_empty()
+            || self.entries.iter().any(|e| {
+                matches!(
+                    e.change,
+                    Change::Conflict | Change::Recreate | Change::Replan
+                )
+            })
     }
     /// 0 nothing to do, 2 changes, 3 a person has to decide.
     pub fn exit_code(&self) -> u8 {
@@ -151,6 +153,7 @@ impl Report {
             (count(Change::Conflict), "changed on both sides"),
             (count(Change::Recreate), "to be made again"),
             (count(Change::Replan), "for which a new plan is needed"),
+            (self.not_checked.len(), "not checked"),
         ]
         .into_iter()
         .filter(|(n, _)| *n > 0)

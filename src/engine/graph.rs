@@ -77,7 +77,9 @@ pub(crate) fn waiting_for(plan: &Plan, state: &State, new: &StepSpec) -> Vec<Str
         .collect();
     plan.steps
         .iter()
-        .filter(|s| s.phase > new.phase && !its.contains(s.id.as_str()))
+        .filter(|s| !its.contains(s.id.as_str()))
+        // What is new is stopped before blue is closed for writes, as in the plan.
+        .filter(|s| s.phase > new.phase || s.phase == new.phase && s.kind == "fence.close")
         .filter(|s| !state.status(&s.id).is_active())
         .map(|s| s.id.clone())
         .collect()
