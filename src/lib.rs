@@ -10,6 +10,7 @@ pub mod drift;
 pub mod edns;
 pub mod engine;
 pub mod error;
+pub mod helm;
 pub mod instance_types;
 pub mod journal;
 pub mod object;

@@ -576,12 +576,7 @@ async fn what_green_had_before_the_run_is_compared_and_never_written() {
     let company = Company::new();
     company.forward(Some(Phase::Provision)).await;
     for object in ["namespace/storefront", "configmap/storefront/web-config"] {
-        let verdict = company
-            .plan
-            .verdicts
-            .iter()
-            .find(|v| v.object == object)
-            .unwrap();
+        let verdict = company.plan.verdicts.get(object).unwrap().unwrap();
         company.create(Side::Green, verdict.target.clone().unwrap());
     }
     company.forward(Some(Phase::Replay)).await;

@@ -135,7 +135,7 @@ fn on_any_edits_of_both_sides_exactly_blues_changes_arrive_and_none_of_greens_is
     };
     let mut seen = BTreeSet::new();
     let mut dice = Dice(0x9E37_79B9_7F4A_7C15);
-    for round in 0..5000 {
+    for round in 0..2000 {
         let base = base();
         let (on_blue, on_green) = (edits(&mut dice, &places), edits(&mut dice, &places));
         let now = edited(base.clone(), &places, &on_blue);
@@ -199,7 +199,7 @@ fn on_any_edits_of_both_sides_exactly_blues_changes_arrive_and_none_of_greens_is
 fn without_a_change_on_blue_nothing_is_ever_written() {
     let places = places();
     let mut dice = Dice(77);
-    for round in 0..2000 {
+    for round in 0..1000 {
         let base = base();
         let on_green = edits(&mut dice, &places);
         let green = edited(defaulted(base.clone()), &places, &on_green);

@@ -364,6 +364,7 @@ impl<'a> Judge<'a> {
             verdict: planned.fate,
             rules: planned.rules,
             basis: Some(rewrite::basis_hash(object)),
+            uid: uid(object).map(String::from),
             target: planned.target,
             park: planned.park,
         }))

@@ -3,9 +3,11 @@
 //! Families of rules live in one file each; [`rewrite`] runs them in a fixed order. A rule either decides the fate
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
-mod apis;
 mod context;
+pub(crate) mod convert;
+pub mod helm;
 mod identity;
+mod immutable;
 mod ingress;
 mod metadata;
 mod network;
@@ -15,14 +17,16 @@ mod services;
 mod skip;
 mod storage;
 mod tokens;
-mod tools;
+pub(crate) mod tools;
 mod trace;
 mod work;
 mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
-pub use removed::{Removal, removal, removals};
+pub use helm::on_stream;
+pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
+pub use removed::{Feature, Removal, features, removal, removals};
 pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;
@@ -63,7 +67,7 @@ fn judge(work: &mut Work) {
     }
     metadata::clean(work);
     if !work.decided() {
-        apis::convert(work);
+        convert::convert(work);
     }
     if !work.decided() {
         services::rewrite(work);

@@ -3,6 +3,7 @@
 //! Its parameters come from a look at both sides (`drift`), not from the planner; they stand in the journal. A field that somebody changed
 //! on green between the look and the write is left and named. New objects are created by `replay.wave` steps that need this one.
 
+use super::replay::mark;
 use super::util::{params, recorded};
 use super::{Cx, Settle, Step, StepError, StepResult};
 use crate::drift::{Managers, Op, Path, apply_ops};
@@ -88,6 +89,16 @@ fn version(object: &Value) -> String {
 
 fn in_data(op: &Op) -> bool {
     op.path.meets(&Path::keys(&["data"]))
+}
+
+/// The mark says what was written last (replay.md 14).
+fn new_mark(there: &Value, target: &Value) -> Option<Op> {
+    object::annotation(there, mark::CONTENT)?;
+    Some(Op {
+        path: Path::keys(&["metadata", "annotations", mark::CONTENT]),
+        value: Some(json!(mark::content(target))),
+        was: None,
+    })
 }
 
 fn busy(object: &str) -> StepError {
@@ -217,7 +228,9 @@ impl Sync {
             if todo.is_empty() {
                 return Ok(done);
             }
-            match write(cx.world.green.as_ref(), &there, &todo).await {
+            let mut all = todo.clone();
+            all.extend(new_mark(&there, &cx.target(name)?));
+            match write(cx.world.green.as_ref(), &there, &all).await {
                 Ok(now) => {
                     done.after = version(&now);
                     for op in &todo {
