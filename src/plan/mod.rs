@@ -26,6 +26,7 @@ mod waivers;
 pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
+pub(crate) use steps::{is_last, wave_of};
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
@@ -280,7 +281,7 @@ fn verdicts(
 
 /// Secret values never were here, only their keyed hashes; those differ from snapshot folder to snapshot folder, and the run streams
 /// the real ones anyway.
-fn without_values(mut target: Value) -> Value {
+pub(crate) fn without_values(mut target: Value) -> Value {
     if target["kind"] == "Secret" {
         for (_, value) in target["data"].as_object_mut().into_iter().flatten() {
             *value = Value::from(format!("{HASH_PREFIX}from-blue"));
