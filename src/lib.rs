@@ -6,9 +6,11 @@
 
 pub mod checks;
 pub mod cli;
+pub mod drift;
 pub mod edns;
 pub mod engine;
 pub mod error;
+pub mod helm;
 pub mod instance_types;
 pub mod journal;
 pub mod object;

@@ -1,5 +1,6 @@
 //! Helpers of all tests of the rules, and the tests that are about no single rule.
 
+mod copies;
 mod corpus;
 mod rules_01_21;
 mod rules_22_28;
@@ -7,6 +8,7 @@ mod rules_29_36;
 mod rules_37_44;
 mod rules_45_60;
 mod rules_61_72;
+mod rules_69_72;
 
 use crate::plan::model::{Fate, Plan, Severity, Verdict};
 use crate::plan::plan;
