@@ -349,17 +349,17 @@ impl<'a> Judge<'a> {
     fn judge(&self, object: &Value) -> Now {
         let planned = rewrite::rewrite(object, &self.planned);
         let today = rewrite::rewrite(object, &self.today);
-        if (planned.fate, &planned.target, &planned.park)
-            != (today.fate, &today.target, &today.park)
-        {
-            return Now::Replan(why_differs(&planned, &today));
-        }
-        if planned.target.is_some()
+        if (planned.target.is_some() || today.target.is_some())
             && let Some(host) = self.new_host(object)
         {
             return Now::Replan(format!(
                 "it asks for the name {host}, which the plan does not hand over"
             ));
+        }
+        if (planned.fate, &planned.target, &planned.park)
+            != (today.fate, &today.target, &today.park)
+        {
+            return Now::Replan(why_differs(&planned, &today));
         }
         if planned.fate == Fate::Refused {
             let why = planned.findings.first().map(|f| f.message.clone());
