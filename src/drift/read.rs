@@ -60,9 +60,11 @@ impl<'a> Run<'a> {
                     .remedy("use the crossfade version that wrote the journal")
                 })
             });
-            for uids in ours.cloned().map(Ok).into_iter().chain(
-                records.map(|r| r.map(|r| r.get("created").cloned().unwrap_or_default())),
-            ) {
+            for uids in
+                ours.cloned().map(Ok).into_iter().chain(
+                    records.map(|r| r.map(|r| r.get("created").cloned().unwrap_or_default())),
+                )
+            {
                 for (name, uid) in uids?.as_object().into_iter().flatten() {
                     created.insert(name.clone(), uid.as_str().unwrap_or_default().into());
                 }
