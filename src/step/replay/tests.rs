@@ -111,7 +111,6 @@ impl Place {
             log: log.clone(),
             extra: Arc::new(BTreeMap::new()),
             outputs: Arc::new(RwLock::new(BTreeMap::new())),
-            extra: Arc::default(),
         };
         (wave, cx, log)
     }
