@@ -110,7 +110,6 @@ impl Place {
             step: "replay/test".into(),
             log: log.clone(),
             outputs: Arc::new(RwLock::new(BTreeMap::new())),
-            extra: Arc::default(),
         };
         (wave, cx, log)
     }
