@@ -118,7 +118,7 @@ pub async fn server_dry_run(green: &dyn Kube, plan: &Plan) -> Result<Vec<Finding
             "Nothing to do; ask again after the replay of a rehearsal cluster, or look at the replay itself.",
         ));
     }
-    let width = plan.spec.limits.write_concurrency.clamp(1, 64) as usize;
+    let width = plan.spec.limits.write_concurrency.unwrap_or(16).clamp(1, 64) as usize;
     // One target at a time is read from the plan, when its turn comes.
     let target = |name: &str, generated: Option<usize>| -> Result<Option<Value>> {
         match generated {

@@ -41,20 +41,30 @@ struct Run<'a> {
     later: BTreeMap<&'a str, &'a Verdict>,
     id: Option<&'a str>,
     /// uid of everything that it created.
-    created: BTreeMap<&'a str, &'a str>,
+    created: BTreeMap<String, String>,
     adopted: BTreeSet<&'a str>,
 }
 
 impl<'a> Run<'a> {
     fn new(plan: &'a Plan, state: &'a State) -> Result<Run<'a>> {
-        let mut created = BTreeMap::new();
+        let mut created: BTreeMap<String, String> = BTreeMap::new();
         let mut adopted = BTreeSet::new();
         for (_, step) in state.steps.iter().filter(|(_, s)| s.status.is_active()) {
             let ours = step.before.as_ref().and_then(|b| b.get("ours"));
-            let all = step.progress.iter().filter_map(|r| r.get("created"));
-            for uids in ours.into_iter().chain(all).filter_map(Value::as_object) {
-                for (name, uid) in uids {
-                    created.insert(name.as_str(), uid.as_str().unwrap_or_default());
+            let records = step.progress.iter().map(|text| {
+                serde_json::from_str::<Value>(text).map_err(|e| {
+                    Error::new(
+                        Kind::BadInput,
+                        format!("a progress record cannot be read: {e}"),
+                    )
+                    .remedy("use the crossfade version that wrote the journal")
+                })
+            });
+            for uids in ours.cloned().map(Ok).into_iter().chain(
+                records.map(|r| r.map(|r| r.get("created").cloned().unwrap_or_default())),
+            ) {
+                for (name, uid) in uids?.as_object().into_iter().flatten() {
+                    created.insert(name.clone(), uid.as_str().unwrap_or_default().into());
                 }
             }
             let all = step.before.as_ref().and_then(|b| b.get("adopted"));
@@ -102,7 +112,7 @@ impl<'a> Run<'a> {
             return false;
         }
         match self.created.get(name) {
-            Some(recorded) => Some(*recorded) == uid(green),
+            Some(recorded) => Some(recorded.as_str()) == uid(green),
             None => self.id.is_some() && annotation(green, RUN_ANNOTATION) == self.id,
         }
     }
@@ -339,17 +349,17 @@ impl<'a> Judge<'a> {
     fn judge(&self, object: &Value) -> Now {
         let planned = rewrite::rewrite(object, &self.planned);
         let today = rewrite::rewrite(object, &self.today);
-        if (planned.fate, &planned.target, &planned.park)
-            != (today.fate, &today.target, &today.park)
-        {
-            return Now::Replan(why_differs(&planned, &today));
-        }
-        if planned.target.is_some()
+        if (planned.target.is_some() || today.target.is_some())
             && let Some(host) = self.new_host(object)
         {
             return Now::Replan(format!(
                 "it asks for the name {host}, which the plan does not hand over"
             ));
+        }
+        if (planned.fate, &planned.target, &planned.park)
+            != (today.fate, &today.target, &today.park)
+        {
+            return Now::Replan(why_differs(&planned, &today));
         }
         if planned.fate == Fate::Refused {
             let why = planned.findings.first().map(|f| f.message.clone());

@@ -181,7 +181,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     findings.dedup();
     let hazards = hazards::hazards(&spec, snapshot);
     // What only the rules and checks needed makes room for the rest.
-    drop((blue, load, cx, iam, found));
+    drop((blue, load, cx, iam));
+    drop(found);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),

@@ -324,7 +324,7 @@ impl Step for Sync {
             .iter()
             .filter(|c| !done.contains_key(&c.object))
             .collect();
-        let width = cx.plan.spec.limits.write_concurrency.clamp(1, 64) as usize;
+        let width = cx.plan.spec.limits.write_concurrency.unwrap_or(16).clamp(1, 64) as usize;
         for group in todo.chunks(GROUP) {
             log(
                 cx,
