@@ -414,7 +414,7 @@ fn peak() -> u64 {
     number.and_then(|n| n.trim().parse().ok()).expect("a peak")
 }
 
-/// 30 MB for 100,000 objects, of which the names in the steps' parameters are the most (issue 5). In a process of its own, whose peak is its own.
+/// 40 MB for 100,000 objects, of which the names in the steps' parameters are the most (issue 5). In a process of its own, whose peak is its own.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_plan_of_100000_objects_weighs_at_most_40_mb_however_big_its_objects_are() {
