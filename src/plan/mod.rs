@@ -22,11 +22,13 @@ mod timeline;
 mod trust;
 pub mod verdicts;
 mod waivers;
+mod waves;
 
 pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
+pub(crate) use waves::is_last;
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;
@@ -80,6 +82,7 @@ fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    cx.keep_owners(snapshot);
     Prepared {
         spec,
         cx,

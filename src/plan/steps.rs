@@ -5,75 +5,13 @@ use super::dns::Names;
 use super::generated;
 use super::model::{Phase, Promise, ResourceState, StepSpec, Target, Verdict};
 use super::resources;
+use super::waves::{self, Layout, Stage};
 use crate::object::ObjectId;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::{DataMode, Spec};
 use crate::world::cloud::Resource;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Waves of the replay in order (replay.md 3) with the kinds they hold. Everything else that is not built in goes to `custom`.
-const WAVES: &[(&str, &[&str])] = &[
-    ("crds", &["CustomResourceDefinition"]),
-    ("namespaces", &["Namespace"]),
-    (
-        "classes",
-        &[
-            "StorageClass",
-            "PriorityClass",
-            "RuntimeClass",
-            "IngressClass",
-            "VolumeSnapshotClass",
-            "CSIDriver",
-            "FlowSchema",
-            "PriorityLevelConfiguration",
-        ],
-    ),
-    ("accounts", &["ServiceAccount"]),
-    (
-        "rbac",
-        &["ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"],
-    ),
-    ("config", &["Secret", "ConfigMap"]),
-    ("limits", &["LimitRange"]),
-    ("volumes", &["PersistentVolume", "PersistentVolumeClaim"]),
-    ("services", &["Service", "Endpoints", "EndpointSlice"]),
-    ("network", &["NetworkPolicy"]),
-    ("custom", &[]),
-    (
-        "workloads",
-        &[
-            "StatefulSet",
-            "Deployment",
-            "DaemonSet",
-            "ReplicaSet",
-            "Pod",
-            "PodTemplate",
-            "ReplicationController",
-        ],
-    ),
-    ("jobs", &["CronJob", "Job"]),
-    (
-        "policies",
-        &[
-            "PodDisruptionBudget",
-            "HorizontalPodAutoscaler",
-            "ResourceQuota",
-        ],
-    ),
-    (
-        "ingress",
-        &["Ingress", "Gateway", "HTTPRoute", "DNSEndpoint"],
-    ),
-];
-/// Created after their backends run (rules 3.17, 63, 64).
-const LAST: &[&str] = &[
-    "APIService",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-];
 
 /// What the steps are made from.
 pub(super) struct Input<'a> {
@@ -126,18 +64,6 @@ impl Builder {
     }
 }
 
-fn wave_of(kind: &str) -> Option<&'static str> {
-    if LAST.contains(&kind) {
-        return None;
-    }
-    Some(
-        WAVES
-            .iter()
-            .find(|(_, kinds)| kinds.contains(&kind))
-            .map_or("custom", |(w, _)| w),
-    )
-}
-
 /// All steps, not yet sorted.
 pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     let mut b = Builder { steps: vec![] };
@@ -153,9 +79,10 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     );
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
-    let replayed = replay(i, &mut b, &provisioned);
+    let layout = waves::layout(i.verdicts, i.generated);
+    let replayed = replay(&mut b, &provisioned, &layout.stages);
     let streams = streams(i, &mut b, &pins);
-    let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams);
+    let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams, &layout);
     let mut gate = proven.clone();
     gate.extend(ttl_wait);
     let frozen = freeze(i, &mut b, &gate);
@@ -322,24 +249,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
-fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
-    let mut objects: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for v in i.verdicts.iter().filter(|v| v.target.is_some()) {
-        let kind = v
-            .target
-            .as_ref()
-            .and_then(|t| t["kind"].as_str())
-            .unwrap_or("");
-        if let Some(w) = wave_of(kind) {
-            objects.entry(w).or_default().push(&v.object);
-        }
-    }
-    let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (n, g) in i.generated.iter().enumerate() {
-        if let Some(w) = wave_of(g["kind"].as_str().unwrap_or("")) {
-            generated.entry(w).or_default().push(n);
-        }
-    }
+fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
@@ -347,27 +257,31 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
         .cloned()
         .collect();
     let mut done = vec![];
-    for (wave, _) in WAVES {
-        let o = objects.remove(wave).unwrap_or_default();
-        let g = generated.remove(wave).unwrap_or_default();
-        let count = o.len() + g.len();
-        if count == 0 {
-            continue;
-        }
-        let id = b.add(
-            &format!("replay/{wave}"),
-            Phase::Replay,
-            "replay.wave",
-            &before,
-            Promise::Exact,
-            format!("create {} on green ({wave})", people(count, "object")),
-            json!({"wave": wave, "objects": o, "generated": g}),
-            [1, 10 + count as u32 / 5],
-        );
+    for stage in stages {
+        let id = wave(b, "replay", Phase::Replay, &before, stage);
         before = vec![id.clone()];
         done.push(id);
     }
     done
+}
+
+/// One step that creates objects.
+fn wave(b: &mut Builder, prefix: &str, phase: Phase, needs: &[String], stage: &Stage) -> String {
+    let count = stage.objects.len() + stage.generated.len();
+    b.add(
+        &format!("{prefix}/{}", stage.name),
+        phase,
+        "replay.wave",
+        needs,
+        Promise::Exact,
+        format!(
+            "create {} on green ({})",
+            people(count, "object"),
+            stage.name
+        ),
+        json!({"wave": stage.name, "objects": stage.objects, "generated": stage.generated}),
+        [1, 10 + count as u32 / 5],
+    )
 }
 
 fn sets(i: &Input) -> Vec<String> {
@@ -422,6 +336,7 @@ fn unpark(
     replayed: &[String],
     nodes: &[String],
     streams: &[String],
+    layout: &Layout,
 ) -> Vec<String> {
     let mut needs: Vec<String> = replayed
         .iter()
@@ -452,17 +367,10 @@ fn unpark(
             [10, 300],
         )];
     }
-    let hooks: Vec<&str> = i
-        .verdicts
-        .iter()
-        .filter(|v| {
-            v.target
-                .as_ref()
-                .and_then(|t| t["kind"].as_str())
-                .is_some_and(|k| LAST.contains(&k))
-        })
-        .map(|v| v.object.as_str())
-        .collect();
+    for stage in &layout.late {
+        last = vec![wave(b, "unpark", Phase::Unpark, &last, stage)];
+    }
+    let hooks = &layout.last;
     if !hooks.is_empty() {
         last = vec![b.add(
             "unpark/webhooks",

@@ -1,7 +1,9 @@
 //! Helpers of all tests of the rules, and the tests that are about no single rule.
 
 mod corpus;
-mod rules_01_21;
+mod corpus_14_25;
+mod rules_01_05;
+mod rules_06_21;
 mod rules_22_28;
 mod rules_29_36;
 mod rules_37_44;
