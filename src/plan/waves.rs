@@ -107,6 +107,25 @@ pub(super) struct Stage<'a> {
     pub objects: Vec<&'a str>,
     /// Indices into `Plan.generated`.
     pub generated: Vec<usize>,
+    /// How many of each kind, by API version and kind: the run looks at what green has of them by lists.
+    counted: BTreeMap<(String, String), usize>,
+}
+
+impl Stage<'_> {
+    fn count(&mut self, target: &Value) {
+        let text = |key: &str| target[key].as_str().unwrap_or_default().to_string();
+        *self
+            .counted
+            .entry((text("apiVersion"), text("kind")))
+            .or_default() += 1;
+    }
+    /// API version, kind and how many.
+    pub fn kinds(&self) -> Vec<(&str, &str, usize)> {
+        self.counted
+            .iter()
+            .map(|((api, kind), n)| (api.as_str(), kind.as_str(), *n))
+            .collect()
+    }
 }
 
 /// Who is created when.
@@ -138,11 +157,15 @@ pub(super) fn layout<'a>(verdicts: &'a [Verdict], generated: &[Value]) -> Layout
             continue;
         }
         let place = places.of(n, target);
-        stages.entry(place).or_default().objects.push(&v.object);
+        let stage = stages.entry(place).or_default();
+        stage.objects.push(&v.object);
+        stage.count(target);
     }
     for (n, g) in generated.iter().enumerate() {
         if let Some((wave, _)) = wave_of(kind(g)) {
-            stages.entry((wave, 0)).or_default().generated.push(n);
+            let stage = stages.entry((wave, 0)).or_default();
+            stage.generated.push(n);
+            stage.count(g);
         }
     }
     for ((wave, depth), mut stage) in stages {

@@ -4,10 +4,12 @@
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
 mod accounts;
-mod apis;
 mod context;
+pub(crate) mod convert;
 mod green;
+pub mod helm;
 mod identity;
+mod immutable;
 mod ingress;
 mod metadata;
 mod network;
@@ -19,7 +21,7 @@ mod size;
 mod skip;
 mod storage;
 mod tokens;
-mod tools;
+pub(crate) mod tools;
 mod trace;
 mod vaults;
 mod work;
@@ -27,7 +29,9 @@ mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
-pub use removed::{Removal, removal, removals};
+pub use helm::on_stream;
+pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
+pub use removed::{Feature, Removal, features, removal, removals};
 pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;
@@ -72,7 +76,7 @@ fn judge(work: &mut Work) {
     }
     metadata::clean(work);
     if !work.decided() {
-        apis::convert(work);
+        convert::convert(work);
     }
     if !work.decided() {
         services::rewrite(work);

@@ -9,6 +9,7 @@ mod rules_29_36;
 mod rules_37_44;
 mod rules_45_60;
 mod rules_61_72;
+mod rules_69_72;
 
 use crate::plan::model::{Fate, Plan, Severity, Verdict};
 use crate::plan::plan;
