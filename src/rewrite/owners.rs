@@ -5,7 +5,7 @@ use super::context::Context;
 use super::work::{Work, items, set, take};
 use crate::object::{ObjectId, uid};
 use crate::plan::model::Severity;
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::{self, Entry};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,10 +29,16 @@ enum Found<'a> {
 }
 
 impl Owners {
-    pub(super) fn of(objects: &[Value]) -> Owners {
+    pub(super) fn of(entries: &[Entry]) -> Owners {
+        let owned = || {
+            entries
+                .iter()
+                .filter(|e| e.child)
+                .flat_map(|e| references(e.object))
+        };
         let mut uids: BTreeSet<&str> = BTreeSet::new();
         let mut names: BTreeSet<(&str, &str, &str)> = BTreeSet::new();
-        for (ns, r) in objects.iter().flat_map(references) {
+        for (ns, r) in owned() {
             uids.extend(r["uid"].as_str());
             let (kind, name) = (word(r, "kind"), word(r, "name"));
             names.insert((kind, ns, name));
@@ -42,10 +48,9 @@ impl Owners {
         if names.is_empty() {
             return out;
         }
-        for o in objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry { id, object, .. } in entries {
             let ns = id.namespace.as_deref().unwrap_or("");
-            let uid = uid(o);
+            let uid = uid(object);
             if let Some(uid) = uid.filter(|u| uids.contains(u)) {
                 out.by_uid.entry(uid.into()).or_insert_with(|| id.clone());
             }
@@ -57,10 +62,8 @@ impl Owners {
             }
         }
         let mut plain = BTreeSet::new();
-        for (ns, r) in objects.iter().flat_map(references) {
-            if r["controller"] != true
-                && let Found::Here(id) = out.find(r, ns)
-            {
+        for (ns, r) in owned().filter(|(_, r)| r["controller"] != true) {
+            if let Found::Here(id) = out.find(r, ns) {
                 plain.insert(id.clone());
             }
         }
@@ -102,20 +105,20 @@ impl Owners {
 
 impl Context {
     /// Finds out which owners that objects name are created on green (rule 10). Last of all: it judges them by everything else that is known.
-    pub fn keep_owners(&mut self, snapshot: &Snapshot) {
+    pub fn keep_owners(&mut self, snapshot: &roll::Found) {
         let mut kept = BTreeMap::new();
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o).filter(|id| self.owners.wanted(id)) else {
-                continue;
-            };
-            let name = id.to_string();
+        for Entry {
+            name, id, object, ..
+        } in snapshot.blue.entries()
+        {
             // What comes last, with its backend, is no owner that others could be created after.
-            if kept.contains_key(&name) || crate::plan::is_last(&id.kind) {
+            if !self.owners.wanted(id) || kept.contains_key(name) || crate::plan::is_last(&id.kind)
+            {
                 continue;
             }
-            let target = super::rewrite(o, self).target;
+            let target = super::rewrite(object, self).target;
             if let Some(api) = target.as_ref().and_then(|t| t["apiVersion"].as_str()) {
-                kept.insert(name, api.to_string());
+                kept.insert(name.clone(), api.to_string());
             }
         }
         self.owners.kept = kept;
@@ -200,6 +203,7 @@ pub(super) fn rewrite(w: &mut Work) {
             Found::Nowhere => dropped.push(format!("{shown}, which is not there on blue")),
         }
     }
+    w.copy();
     if !kept.is_empty() {
         set(&mut w.object, "/metadata/ownerReferences", json!(kept));
     }

@@ -1,5 +1,6 @@
 //! Helpers of all tests of the rules, and the tests that are about no single rule.
 
+mod copies;
 mod corpus;
 mod corpus_14_25;
 mod rules_01_05;
