@@ -251,7 +251,13 @@ async fn read_blue(
     let mut changed = BTreeMap::new();
     let blue = world.blue.as_ref();
     let kinds = again(|| blue.kinds(true)).await?;
-    for kind in readable(&kinds) {
+    // In the versions in which the snapshot has them.
+    let on_green = snapshot
+        .green
+        .as_ref()
+        .map(|g| g.kinds.as_slice())
+        .unwrap_or_default();
+    for kind in readable(&kinds, on_green) {
         let read = each(blue, &kind, |object| {
             let Some(name) = ObjectId::of(&object).map(|id| id.to_string()) else {
                 return;

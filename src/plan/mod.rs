@@ -22,12 +22,13 @@ mod timeline;
 mod trust;
 pub mod verdicts;
 mod waivers;
+mod waves;
 
 pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
-pub(crate) use steps::{is_last, wave_of};
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
+pub(crate) use waves::{is_last, wave_of};
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;
@@ -82,6 +83,7 @@ fn prepare(spec: &Spec, snapshot: &Found) -> Prepared {
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
     cx.learn_releases(snapshot);
+    cx.keep_owners(snapshot);
     Prepared {
         spec,
         cx,

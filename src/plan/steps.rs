@@ -5,75 +5,13 @@ use super::dns::Names;
 use super::generated;
 use super::model::{Phase, Promise, ResourceState, StepSpec, Target, Verdict};
 use super::resources;
+use super::waves::{self, Layout, Stage};
 use crate::object::ObjectId;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::{DataMode, Spec};
 use crate::world::cloud::Resource;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-/// Waves of the replay in order (replay.md 3) with the kinds they hold. Everything else that is not built in goes to `custom`.
-const WAVES: &[(&str, &[&str])] = &[
-    ("crds", &["CustomResourceDefinition"]),
-    ("namespaces", &["Namespace"]),
-    (
-        "classes",
-        &[
-            "StorageClass",
-            "PriorityClass",
-            "RuntimeClass",
-            "IngressClass",
-            "VolumeSnapshotClass",
-            "CSIDriver",
-            "FlowSchema",
-            "PriorityLevelConfiguration",
-        ],
-    ),
-    ("accounts", &["ServiceAccount"]),
-    (
-        "rbac",
-        &["ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"],
-    ),
-    ("config", &["Secret", "ConfigMap"]),
-    ("limits", &["LimitRange"]),
-    ("volumes", &["PersistentVolume", "PersistentVolumeClaim"]),
-    ("services", &["Service", "Endpoints", "EndpointSlice"]),
-    ("network", &["NetworkPolicy"]),
-    ("custom", &[]),
-    (
-        "workloads",
-        &[
-            "StatefulSet",
-            "Deployment",
-            "DaemonSet",
-            "ReplicaSet",
-            "Pod",
-            "PodTemplate",
-            "ReplicationController",
-        ],
-    ),
-    ("jobs", &["CronJob", "Job"]),
-    (
-        "policies",
-        &[
-            "PodDisruptionBudget",
-            "HorizontalPodAutoscaler",
-            "ResourceQuota",
-        ],
-    ),
-    (
-        "ingress",
-        &["Ingress", "Gateway", "HTTPRoute", "DNSEndpoint"],
-    ),
-];
-/// Created after their backends run (rules 3.17, 63, 64).
-const LAST: &[&str] = &[
-    "APIService",
-    "ValidatingWebhookConfiguration",
-    "MutatingWebhookConfiguration",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-];
 
 /// What the steps are made from.
 pub(super) struct Input<'a> {
@@ -126,24 +64,6 @@ impl Builder {
     }
 }
 
-/// Number and name of the wave that creates a kind; none for what [`is_last`].
-pub(crate) fn wave_of(kind: &str) -> Option<(usize, &'static str)> {
-    if is_last(kind) {
-        return None;
-    }
-    let custom = |w: &&(&str, &[&str])| w.0 == "custom";
-    let n = WAVES
-        .iter()
-        .position(|(_, kinds)| kinds.contains(&kind))
-        .or_else(|| WAVES.iter().position(|w| custom(&w)))?;
-    Some((n, WAVES[n].0))
-}
-
-/// Whether a kind is created after its backends run.
-pub(crate) fn is_last(kind: &str) -> bool {
-    LAST.contains(&kind)
-}
-
 /// All steps, not yet sorted.
 pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     let mut b = Builder { steps: vec![] };
@@ -159,9 +79,10 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     );
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
-    let replayed = replay(i, &mut b, &provisioned);
+    let layout = waves::layout(i.verdicts, i.generated);
+    let replayed = replay(&mut b, &provisioned, &layout.stages);
     let streams = streams(i, &mut b, &pins);
-    let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams);
+    let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams, &layout);
     let mut gate = proven.clone();
     gate.extend(ttl_wait);
     let frozen = freeze(i, &mut b, &gate);
@@ -328,101 +249,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
-/// Owners that are copied too, of each copied object that names some (replay.md 10).
-fn owners_of<'a>(i: &Input<'a>) -> BTreeMap<&'a str, Vec<String>> {
-    let mut owners: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for v in i.verdicts {
-        let Some(target) = &v.target else { continue };
-        let Some(references) = target.pointer("/metadata/ownerReferences") else {
-            continue;
-        };
-        for r in references.as_array().into_iter().flatten() {
-            let text = |key: &str| r[key].as_str().unwrap_or("");
-            let spelled = |ns: Option<&str>| {
-                ObjectId::new(text("apiVersion"), text("kind"), ns, text("name")).to_string()
-            };
-            let ns = target
-                .pointer("/metadata/namespace")
-                .and_then(Value::as_str);
-            owners
-                .entry(&v.object)
-                .or_default()
-                .extend([spelled(ns), spelled(None)]);
-        }
-    }
-    if !owners.is_empty() {
-        let copied: BTreeSet<&str> = i
-            .verdicts
-            .iter()
-            .filter(|v| v.target.is_some())
-            .map(|v| v.object.as_str())
-            .collect();
-        for list in owners.values_mut() {
-            list.retain(|o| copied.contains(o.as_str()));
-            list.dedup();
-        }
-        owners.retain(|_, list| !list.is_empty());
-    }
-    owners
-}
-
-fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
-    let own = |kind: &str| wave_of(kind).map(|(n, _)| n);
-    let owners = owners_of(i);
-    // What is owned is created after its owner: not before the owner's wave, and behind it there.
-    let mut place: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
-    for v in i.verdicts {
-        if let Some(wave) = v
-            .target
-            .as_ref()
-            .and_then(|t| own(t["kind"].as_str().unwrap_or("")))
-        {
-            place.insert(&v.object, (wave, 0));
-        }
-    }
-    for _ in 0..owners.len().min(16) {
-        let mut moved = false;
-        for (object, of) in &owners {
-            let after = of.iter().filter_map(|o| place.get(o.as_str())).max();
-            if let (Some(&(wave, depth)), Some(here)) = (after, place.get(object).copied())
-                && here < (wave, depth + 1)
-            {
-                place.insert(object, (wave, depth + 1));
-                moved = true;
-            }
-        }
-        if !moved {
-            break;
-        }
-    }
-    let mut objects: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
-    let mut kinds: BTreeMap<&str, BTreeMap<(&str, &str), usize>> = BTreeMap::new();
-    let kind_in = |wave: &'static str, target: &Value| {
-        let text = |key: &str| target[key].as_str().unwrap_or("").to_string();
-        (wave, text("apiVersion"), text("kind"))
-    };
-    let mut counted: BTreeMap<(&str, String, String), usize> = BTreeMap::new();
-    for v in i.verdicts {
-        let (Some(target), Some((wave, depth))) = (&v.target, place.get(v.object.as_str())) else {
-            continue;
-        };
-        let wave = WAVES[*wave].0;
-        objects.entry(wave).or_default().push((*depth, &v.object));
-        *counted.entry(kind_in(wave, target)).or_default() += 1;
-    }
-    let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-    for (n, g) in i.generated.iter().enumerate() {
-        if let Some((_, w)) = wave_of(g["kind"].as_str().unwrap_or("")) {
-            generated.entry(w).or_default().push(n);
-            *counted.entry(kind_in(w, g)).or_default() += 1;
-        }
-    }
-    for ((wave, version, kind), count) in &counted {
-        kinds
-            .entry(*wave)
-            .or_default()
-            .insert((version.as_str(), kind.as_str()), *count);
-    }
+fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
@@ -430,43 +257,31 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
         .cloned()
         .collect();
     let mut done = vec![];
-    for (wave, _) in WAVES {
-        let mut o = objects.remove(wave).unwrap_or_default();
-        o.sort();
-        let o: Vec<&str> = o.into_iter().map(|(_, object)| object).collect();
-        let g = generated.remove(wave).unwrap_or_default();
-        let count = o.len() + g.len();
-        if count == 0 {
-            continue;
-        }
-        let kinds: Vec<(&str, &str, usize)> = kinds
-            .remove(wave)
-            .unwrap_or_default()
-            .into_iter()
-            .map(|((version, kind), n)| (version, kind, n))
-            .collect();
-        let mut params = json!({"wave": wave, "objects": o, "generated": g, "kinds": kinds});
-        let of: BTreeMap<&str, &Vec<String>> = o
-            .iter()
-            .filter_map(|object| Some((*object, owners.get(object)?)))
-            .collect();
-        if !of.is_empty() {
-            params["owners"] = json!(of);
-        }
-        let id = b.add(
-            &format!("replay/{wave}"),
-            Phase::Replay,
-            "replay.wave",
-            &before,
-            Promise::Exact,
-            format!("create {} on green ({wave})", people(count, "object")),
-            params,
-            [1, 10 + count as u32 / 5],
-        );
+    for stage in stages {
+        let id = wave(b, "replay", Phase::Replay, &before, stage);
         before = vec![id.clone()];
         done.push(id);
     }
     done
+}
+
+/// One step that creates objects.
+fn wave(b: &mut Builder, prefix: &str, phase: Phase, needs: &[String], stage: &Stage) -> String {
+    let count = stage.objects.len() + stage.generated.len();
+    b.add(
+        &format!("{prefix}/{}", stage.name),
+        phase,
+        "replay.wave",
+        needs,
+        Promise::Exact,
+        format!(
+            "create {} on green ({})",
+            people(count, "object"),
+            stage.name
+        ),
+        json!({"wave": stage.name, "objects": stage.objects, "generated": stage.generated, "kinds": stage.kinds()}),
+        [1, 10 + count as u32 / 5],
+    )
 }
 
 fn sets(i: &Input) -> Vec<String> {
@@ -521,6 +336,7 @@ fn unpark(
     replayed: &[String],
     nodes: &[String],
     streams: &[String],
+    layout: &Layout,
 ) -> Vec<String> {
     let mut needs: Vec<String> = replayed
         .iter()
@@ -551,17 +367,10 @@ fn unpark(
             [10, 300],
         )];
     }
-    let hooks: Vec<&str> = i
-        .verdicts
-        .iter()
-        .filter(|v| {
-            v.target
-                .as_ref()
-                .and_then(|t| t["kind"].as_str())
-                .is_some_and(|k| LAST.contains(&k))
-        })
-        .map(|v| v.object.as_str())
-        .collect();
+    for stage in &layout.late {
+        last = vec![wave(b, "unpark", Phase::Unpark, &last, stage)];
+    }
+    let hooks = &layout.last;
     if !hooks.is_empty() {
         last = vec![b.add(
             "unpark/webhooks",

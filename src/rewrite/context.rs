@@ -2,7 +2,7 @@
 
 use super::work::{items, template_path, text};
 use crate::edns;
-use crate::object::label;
+use crate::object::{ObjectId, label};
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::roll::{Entry, Found};
 use crate::spec::model::Spec;
@@ -10,17 +10,8 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
-/// Accounts of kube-controller-manager's loops whose names do not end in `-controller`.
-const CONTROLLER_ACCOUNTS: &[&str] = &[
-    "bootstrap-signer",
-    "generic-garbage-collector",
-    "horizontal-pod-autoscaler",
-    "persistent-volume-binder",
-    "pod-garbage-collector",
-    "root-ca-cert-publisher",
-    "token-cleaner",
-    "default",
-];
+/// Label of the Secrets that hold the private keys of sealed-secrets (rule 42).
+pub(super) const SEALING_KEY: &str = "sealedsecrets.bitnami.com/sealed-secrets-key";
 
 /// Everything a rule may look at. Built once a plan; public fields may be filled in by the planner.
 #[derive(Clone, Debug, Default)]
@@ -81,16 +72,21 @@ pub struct Context {
     pub known_groups: BTreeSet<String>,
     /// Roles that only grant a PodSecurityPolicy.
     pub psp_roles: BTreeSet<String>,
-    /// Token Secrets that a ServiceAccount lists.
-    pub auto_tokens: BTreeSet<String>,
     /// Service accounts that no workload uses (besides `default`).
     pub outside_accounts: BTreeSet<String>,
     /// Accounts of controllers.
     pub controller_accounts: BTreeSet<String>,
     /// Replicas by (namespace, matchLabels as JSON).
     pub replicas_by_labels: BTreeMap<(String, String), u64>,
-    /// `Kind/namespace/name`.
-    owners: BTreeSet<String>,
+    /// `group/version` of APIs that another server than blue's own keeps and that green does not serve (replay.md 1).
+    pub aggregated: BTreeSet<String>,
+    /// (port, protocol) of node ports that green has given already, with the Service.
+    pub green_node_ports: BTreeMap<(u64, String), String>,
+    /// Init containers that speak of a job: namespace, workload, words of the command.
+    pub job_waiters: Vec<(String, String, Vec<String>)>,
+    /// Keys of sealed-secrets on blue.
+    pub sealing_keys: usize,
+    pub(super) owners: super::owners::Owners,
     blue_ranges: Vec<(u32, u32)>,
     load_balancers: BTreeSet<String>,
 }
@@ -125,7 +121,10 @@ impl Context {
                 .iter()
                 .flat_map(|a| a.groups.clone())
                 .collect(),
-            controller_accounts: CONTROLLER_ACCOUNTS.iter().map(|s| s.to_string()).collect(),
+            controller_accounts: super::accounts::CONTROLLER_ACCOUNTS
+                .iter()
+                .map(|s| s.to_string())
+                .collect(),
             ..Context::default()
         };
         let mut replace: Vec<(String, String)> =
@@ -133,7 +132,9 @@ impl Context {
         replace.sort_by(|a, b| b.0.len().cmp(&a.0.len()).then(a.0.cmp(&b.0)));
         cx.replacements = replace;
         cx.ranges(snapshot);
+        cx.owners = super::owners::Owners::of(snapshot.blue.entries());
         cx.index(snapshot);
+        cx.green(snapshot);
         cx.roles(snapshot);
         cx
     }
@@ -169,11 +170,8 @@ impl Context {
         for Entry { id, object, .. } in snapshot.blue.entries() {
             let o = *object;
             let ns = id.namespace.clone().unwrap_or_default();
-            // What a Pod owns is skipped without a look at the Pod (rule 23).
-            if id.kind != "Pod" {
-                self.owners.insert(format!("{}/{ns}/{}", id.kind, id.name));
-            }
             if let Some(t) = template_path(&id.kind) {
+                self.waits_for_jobs(o, t, &ns, id);
                 let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
                 used_accounts.insert(format!("{ns}/{sa}"));
             }
@@ -189,6 +187,12 @@ impl Context {
                             .extend(lb["hostname"].as_str().map(|h| h.to_lowercase()));
                     }
                 }
+                "APIService" if o.pointer("/spec/service").is_some_and(|s| !s.is_null()) => {
+                    if let (Some(g), Some(v)) = (text(o, "/spec/group"), text(o, "/spec/version")) {
+                        self.aggregated.insert(format!("{g}/{v}"));
+                    }
+                }
+                "Secret" if label(o, SEALING_KEY).is_some() => self.sealing_keys += 1,
                 "CustomResourceDefinition" => {
                     if let (Some(g), Some(k)) =
                         (text(o, "/spec/group"), text(o, "/spec/names/kind"))
@@ -209,11 +213,6 @@ impl Context {
                 }
                 "ServiceAccount" => {
                     accounts.insert(format!("{ns}/{}", id.name));
-                    for s in items(o, "/secrets") {
-                        if let Some(n) = s["name"].as_str() {
-                            self.auto_tokens.insert(format!("{ns}/{n}"));
-                        }
-                    }
                 }
                 "ClusterRole" | "Role" => {
                     let psp = items(o, "/rules").next().is_some()
@@ -314,9 +313,22 @@ impl Context {
             .any(|s| s == id || *s == format!("{namespace}/{name}"))
     }
 
-    pub(super) fn has_owner(&self, kind: &str, namespace: Option<&str>, name: &str) -> bool {
-        let key = |ns: &str| format!("{kind}/{ns}/{name}");
-        self.owners.contains(&key(namespace.unwrap_or(""))) || self.owners.contains(&key(""))
+    /// Rule 28: who waits for a Job before it starts (`kubectl wait job/NAME`, k8s-wait-for `job NAME`).
+    fn waits_for_jobs(&mut self, o: &Value, template: &str, ns: &str, id: &ObjectId) {
+        let words: Vec<String> = items(o, &format!("{template}/spec/initContainers"))
+            .flat_map(|c| items(c, "/command").chain(items(c, "/args")))
+            .filter_map(Value::as_str)
+            .flat_map(|w| {
+                w.split(|c: char| c.is_whitespace() || matches!(c, '/' | '"' | '\'' | '=' | ','))
+            })
+            .map(String::from)
+            .collect();
+        let jobs = ["job", "jobs", "job.batch", "jobs.batch"];
+        if words.iter().any(|w| jobs.contains(&w.as_str()))
+            && items(o, "/metadata/ownerReferences").next().is_none()
+        {
+            self.job_waiters.push((ns.into(), id.to_string(), words));
+        }
     }
 
     /// Whether an address belongs to blue's pods or services.

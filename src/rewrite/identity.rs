@@ -1,9 +1,13 @@
 //! Rules 37 to 44: accounts, roles, secrets, RBAC.
 
+use super::context::SEALING_KEY;
 use super::work::{Work, items, set, take, text};
-use crate::object::annotation;
+use crate::object::{annotation, label};
 use crate::plan::model::Severity;
 use serde_json::{Value, json};
+
+/// What the server fills into a token Secret.
+const TOKEN_KEYS: [&str; 3] = ["token", "ca.crt", "namespace"];
 
 /// Rewrites identity objects.
 pub(super) fn rewrite(w: &mut Work) {
@@ -11,6 +15,7 @@ pub(super) fn rewrite(w: &mut Work) {
         "ServiceAccount" => account(w),
         "Secret" => secret(w),
         "Namespace" => namespace(w),
+        "ConfigMap" => injected_ca(w),
         "ClusterRole" | "Role" => role(w),
         "ClusterRoleBinding" | "RoleBinding" => binding(w),
         _ => {}
@@ -19,8 +24,21 @@ pub(super) fn rewrite(w: &mut Work) {
 
 /// Rules 37 and 39.
 fn account(w: &mut Work) {
-    if take(&mut w.object, "/secrets").is_some() {
-        w.tidied(37);
+    let name = w.name().to_string();
+    if let Some(list) = w.object.get_mut("secrets").and_then(Value::as_array_mut) {
+        // Tokens that the server made are made anew; what somebody listed beside them stays.
+        let before = list.len();
+        list.retain(|s| {
+            let secret = s["name"].as_str().unwrap_or("");
+            !made_by_server(&name, "token", secret) && !made_by_server(&name, "dockercfg", secret)
+        });
+        let (left, dropped) = (list.len(), list.len() < before);
+        if left == 0 {
+            take(&mut w.object, "/secrets");
+        }
+        if dropped || left == 0 {
+            w.tidied(37);
+        }
     }
     let key = format!("{}/{}", w.namespace(), w.name());
     if let Some(arn) = w.cx.sa_roles.get(&key).cloned()
@@ -35,17 +53,32 @@ fn account(w: &mut Work) {
     }
 }
 
-/// Rules 38, 42, 69 and the markers of hashed values.
+/// Whether a name is one that a server gives to the Secrets that it makes for an account: `NAME-token-` and five letters or digits, the front
+/// cut so that the whole has 63 characters at most (apiserver storage/names).
+fn made_by_server(account: &str, what: &str, secret: &str) -> bool {
+    let Some((front, end)) = secret
+        .len()
+        .checked_sub(5)
+        .and_then(|n| secret.split_at_checked(n))
+    else {
+        return false;
+    };
+    let full = format!("{account}-{what}-");
+    let cut = full.get(..58).unwrap_or(&full);
+    front == cut
+        && end
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
+}
+
+/// Rules 38 and 42.
 fn secret(w: &mut Work) {
     let stype = text(w.original, "/type").unwrap_or("").to_string();
     if stype == "kubernetes.io/service-account-token" {
         let sa = annotation(w.original, "kubernetes.io/service-account.name")
             .unwrap_or("")
             .to_string();
-        let auto =
-            w.cx.auto_tokens
-                .contains(&format!("{}/{}", w.namespace(), w.name()))
-                || w.name().starts_with(&format!("{sa}-token-"));
+        let auto = made_by_server(&sa, "token", w.name());
         if auto {
             w.skip(38);
             if w.cx
@@ -62,7 +95,7 @@ fn secret(w: &mut Work) {
             }
             return;
         }
-        for key in ["token", "ca.crt", "namespace"] {
+        for key in TOKEN_KEYS {
             take(&mut w.object, &format!("/data/{key}"));
         }
         w.changed(38);
@@ -74,8 +107,31 @@ fn secret(w: &mut Work) {
             "Renew the credentials of whatever uses it.",
         );
     }
-    if items(w.original, "/metadata/ownerReferences").any(|r| r["kind"] == "SealedSecret") {
-        w.skip(42);
+    if label(w.original, SEALING_KEY).is_some() {
+        w.tidied(42);
+        w.find(
+            "OBJ-sealed-secrets",
+            Severity::Info,
+            42,
+            "a key of sealed-secrets: copied before its controller starts, so that green unseals what blue could",
+            "Nothing to do; a key that blue makes after the plan comes with the next replay.",
+        );
+    }
+}
+
+/// Rule 24 (migtools/crane#486): a CA that an operator of the cluster writes into a ConfigMap that somebody made for it.
+fn injected_ca(w: &mut Work) {
+    let asked = annotation(w.original, "service.beta.openshift.io/inject-cabundle") == Some("true")
+        || label(w.original, "config.openshift.io/inject-trusted-cabundle") == Some("true");
+    if asked && take(&mut w.object, "/data").is_some() {
+        w.changed(24);
+        w.find(
+            "TLS-04",
+            Severity::Warning,
+            24,
+            "holds a CA that an operator of blue writes into it: it is created empty, for green's operator to fill",
+            "See that the same operator runs on green, or give the ConfigMap green's CA.",
+        );
     }
 }
 
@@ -188,10 +244,10 @@ fn binding(w: &mut Work) {
         .collect();
     let unknown: Vec<String> = people
         .iter()
-        .filter(|n| !w.cx.known_groups.contains(*n))
+        .filter(|n| !n.starts_with("system:") && !w.cx.known_groups.contains(*n))
         .cloned()
         .collect();
-    if !unknown.is_empty() && !unknown.iter().all(|n| n.starts_with("system:")) {
+    if !unknown.is_empty() {
         w.find(
             "IAM-07",
             Severity::Warning,

@@ -1,6 +1,6 @@
-//! Rules 6 to 13: what every object loses.
+//! Rules 6 to 9 and 11 to 13: what every object loses (owners are rule 10, in `owners`).
 
-use super::work::{Work, items, take};
+use super::work::{Work, take};
 use crate::object::tight;
 use crate::plan::model::Severity;
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ const SERVER_OWNED: &[&str] = &[
     "managedFields",
 ];
 
-/// Annotations that name blue's own doings (rule 12), exact or as a prefix ending in `/` or `*`.
+/// Annotations that name blue's own doings (rule 12), exact or as a prefix ending in `/`.
 const ANNOTATIONS: &[&str] = &[
     "deployment.kubernetes.io/revision",
     "deprecated.daemonset.template.generation",
@@ -26,6 +26,7 @@ const ANNOTATIONS: &[&str] = &[
     "volume.kubernetes.io/storage-provisioner",
     "volume.beta.kubernetes.io/storage-provisioner",
     "volume.kubernetes.io/selected-node",
+    "volume.beta.kubernetes.io/selected-node",
     "batch.kubernetes.io/job-tracking",
     "kubernetes.io/service-account.uid",
     "kubernetes.io/psp",
@@ -33,6 +34,9 @@ const ANNOTATIONS: &[&str] = &[
     "endpoints.kubernetes.io/last-change-trigger-time",
     "rbac.authorization.kubernetes.io/autoupdate",
     "velero.io/",
+    // aws-load-balancer-controller's memory of which targets it has registered.
+    "elbv2.k8s.aws/checkpoint",
+    "elbv2.k8s.aws/checkpoint-timestamp",
     "autoscaling.alpha.kubernetes.io/conditions",
     "autoscaling.alpha.kubernetes.io/current-metrics",
 ];
@@ -104,7 +108,7 @@ fn without(
 
 /// Cleans the metadata and drops the status.
 pub(super) fn clean(w: &mut Work) {
-    owners(w);
+    super::owners::rewrite(w);
     if w.is_traced() {
         by_steps(w);
     } else {
@@ -192,47 +196,4 @@ fn annotations(w: &mut Work) {
             w.tidied(rule);
         }
     }
-}
-
-/// Rule 10: a child that its controller makes again is skipped, a dangling owner is dropped.
-fn owners(w: &mut Work) {
-    let owners: Vec<(String, String, bool)> = items(w.original, "/metadata/ownerReferences")
-        .map(|o| {
-            (
-                o["kind"].as_str().unwrap_or("").to_string(),
-                o["name"].as_str().unwrap_or("").to_string(),
-                o["controller"] == true,
-            )
-        })
-        .collect();
-    if owners.is_empty() {
-        return;
-    }
-    take(&mut w.object, "/metadata/ownerReferences");
-    if w.decided() {
-        return;
-    }
-    for (kind, name, controller) in &owners {
-        if kind == "Pod" {
-            // A leader lock (rule 23).
-            w.skip(10);
-            return;
-        }
-        if *controller && w.cx.has_owner(kind, w.id.namespace.as_deref(), name) {
-            w.skip(10);
-            return;
-        }
-    }
-    w.changed(10);
-    let list: Vec<String> = owners.iter().map(|(k, n, _)| format!("{k}/{n}")).collect();
-    w.find(
-        "WL-09",
-        Severity::Warning,
-        10,
-        format!(
-            "owned by {}: the reference is dropped, because a uid of blue means nothing on green",
-            list.join(", ")
-        ),
-        "Check that nothing relies on the object being deleted with its owner.",
-    );
 }

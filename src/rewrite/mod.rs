@@ -3,22 +3,27 @@
 //! Families of rules live in one file each; [`rewrite`] runs them in a fixed order. A rule either decides the fate
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
+mod accounts;
 mod context;
 pub(crate) mod convert;
+mod green;
 pub mod helm;
 mod identity;
 mod immutable;
 mod ingress;
 mod metadata;
 mod network;
+mod owners;
 mod removed;
 pub mod rules;
 mod services;
+mod size;
 mod skip;
 mod storage;
 mod tokens;
 pub(crate) mod tools;
 mod trace;
+mod vaults;
 mod work;
 mod workloads;
 
@@ -31,6 +36,10 @@ pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;
 pub use workloads::SINGLETON;
+
+/// What stands for the uid of an owner that is created on green by an earlier step (replay.md 10): the name of the owner as everywhere comes after
+/// it. The run puts green's uid in its place before it writes.
+pub const UID_OF: &str = "crossfade:uid-of:";
 
 #[cfg(test)]
 mod tests;
@@ -77,6 +86,8 @@ fn judge(work: &mut Work) {
         network::rewrite(work);
         storage::rewrite(work);
         tools::rewrite(work);
+        vaults::rewrite(work);
+        size::check(work);
     }
 }
 
@@ -149,11 +160,20 @@ fn hashed_metadata(meta: Option<&Value>, out: &mut Canonical) {
     out.close();
 }
 
-/// The planned target of a Secret with the values of the live one: only the run sees them, and only in memory.
+/// The planned target of a Secret with the values of the live one: only the run sees them, and only in memory. What the target does not have (a
+/// token of blue, replay.md 38) stays on blue.
 pub fn for_green(live_secret: &Value, target: &Value) -> Value {
     let mut out = target.clone();
-    if let Some(data) = live_secret.get("data") {
-        out["data"] = data.clone();
+    let live = live_secret.get("data").and_then(Value::as_object);
+    if let Some(data) = out.get_mut("data").and_then(Value::as_object_mut) {
+        data.retain(|key, value| match live.and_then(|l| l.get(key)) {
+            Some(real) => {
+                *value = real.clone();
+                true
+            }
+            // Gone from blue since: a marker is no value.
+            None => false,
+        });
     }
     out.as_object_mut().map(|o| o.remove("stringData"));
     out

@@ -43,7 +43,7 @@ pub const RULES: [Rule; 72] = [
     rule(
         2,
         Read,
-        "lists are read in pages of 500, a page that expired starts the list again, and the list's resourceVersion is kept",
+        "lists are read in pages of 500 and a page that expired starts the list again; what changed since is told by a hash of each object",
     ),
     rule(
         3,
@@ -159,7 +159,7 @@ pub const RULES: [Rule; 72] = [
     rule(
         30,
         Rewrite,
-        "a node port is kept only when its owner asked for it",
+        "a node port is kept only when its owner asked for it and green has it to give",
     ),
     rule(
         31,

@@ -34,18 +34,39 @@ pub(super) fn rewrite(w: &mut Work) {
         "Service" => service(w),
         "Endpoints" => endpoints(w),
         "EndpointSlice" => slice(w),
-        "TargetGroupBinding" => {
-            w.refuse(33);
-            w.find(
-                "NET-11",
-                Severity::Blocker,
-                33,
-                "binds a target group of blue: green's controller would throw blue's targets out of it",
-                "Give green a target group of its own, or list the object under workloads.skip.",
-            );
-        }
+        "TargetGroupBinding" if w.id.group() == "elbv2.k8s.aws" => target_group(w),
         _ => {}
     }
+}
+
+/// Rule 33 (velero-io/velero#9576): two controllers that bind one target group throw each other's targets out of it.
+fn target_group(w: &mut Work) {
+    let arn = text(w.original, "/spec/targetGroupARN")
+        .unwrap_or("")
+        .to_string();
+    if let Some(own) = w.cx.replace(&arn).filter(|own| *own != arn) {
+        set(&mut w.object, "/spec/targetGroupARN", json!(own));
+        return w.changed(33);
+    }
+    if w.original.pointer("/spec/multiClusterTargetGroup") == Some(&json!(true)) {
+        w.skip(33);
+        w.find(
+            "NET-11",
+            Severity::Warning,
+            33,
+            "shares its target group between clusters: bound on green now, requests would come as soon as green's pods are ready, long before the cutover",
+            "Make it on green by hand, with multiClusterTargetGroup too, when its traffic is to move.",
+        );
+        return;
+    }
+    w.refuse(33);
+    w.find(
+        "NET-11",
+        Severity::Blocker,
+        33,
+        "binds a target group of blue: green's controller would throw blue's targets out of it",
+        "Give green a target group of its own (its ARN under workloads.replace), or list the object under workloads.skip.",
+    );
 }
 
 fn service(w: &mut Work) {
@@ -60,7 +81,10 @@ fn service(w: &mut Work) {
         ];
         if had.iter().flatten().any(|v| v != "" && v != &json!([])) {
             w.changed(29);
+        } else {
+            w.tidied(29);
         }
+        pinned_address(w);
     } else {
         w.tidied(29);
     }
@@ -71,6 +95,16 @@ fn service(w: &mut Work) {
     {
         take(&mut w.object, "/spec/ipFamilies");
         w.changed(31);
+    }
+    if w.cx.green_ipv4_only && text(w.original, "/spec/ipFamilyPolicy") == Some("RequireDualStack")
+    {
+        w.find(
+            "NET-06",
+            Severity::Blocker,
+            31,
+            "requires addresses of both IP families, and green has IPv4 Services only: its server refuses to create it",
+            "Make ipFamilyPolicy PreferDualStack on blue.",
+        );
     }
     if take(&mut w.object, "/spec/loadBalancerIP").is_some() {
         w.changed(31);
@@ -84,6 +118,13 @@ fn service(w: &mut Work) {
             &mut w.object,
             "/metadata/annotations/service.alpha.kubernetes.io~1tolerate-unready-endpoints",
         );
+        if w.object
+            .pointer("/metadata/annotations")
+            .and_then(Value::as_object)
+            .is_some_and(|a| a.is_empty())
+        {
+            take(&mut w.object, "/metadata/annotations");
+        }
         set(&mut w.object, "/spec/publishNotReadyAddresses", json!(true));
         w.changed(65);
     }
@@ -104,22 +145,50 @@ fn service(w: &mut Work) {
     }
 }
 
-/// Rule 30: a node port is kept only when its owner asked for it.
-fn node_ports(w: &mut Work, stype: &str) {
-    let asked: BTreeSet<u64> = annotation(
+/// What its owner last applied with kubectl.
+fn last_applied(w: &Work) -> Option<Value> {
+    annotation(
         w.original,
         "kubectl.kubernetes.io/last-applied-configuration",
     )
-    .and_then(|t| serde_json::from_str::<Value>(t).ok())
-    .map(|applied| {
-        items(&applied, "/spec/ports")
-            .filter_map(|p| p["nodePort"].as_u64())
-            .collect()
-    })
-    .unwrap_or_default();
+    .and_then(|t| serde_json::from_str(t).ok())
+}
+
+/// Rule 29: an address that somebody asked for is known to somebody, and green's range is another.
+fn pinned_address(w: &mut Work) {
+    let asked = last_applied(w)
+        .and_then(|a| text(&a, "/spec/clusterIP").map(String::from))
+        .filter(|ip| !ip.is_empty() && ip != "None");
+    if let Some(ip) = asked {
+        w.find(
+            "NET-06",
+            Severity::Warning,
+            29,
+            format!("its owner asked for the address {ip}, which green cannot give: what has it written down does not find the Service"),
+            "Use the Service's name instead of the address.",
+        );
+    }
+}
+
+/// Rule 30: a node port is kept only when its owner asked for it and green has it to give.
+fn node_ports(w: &mut Work, stype: &str) {
+    let applied = last_applied(w).unwrap_or_default();
+    let asked: BTreeSet<u64> = items(&applied, "/spec/ports")
+        .filter_map(|p| p["nodePort"].as_u64())
+        .collect();
     let by_manager = managed_node_ports(w.original);
     let mut dropped = false;
     let mut kept = vec![];
+    let mut taken = vec![];
+    let given = &w.cx.green_node_ports;
+    let own = w.id.to_string();
+    let mut is_free = |port: u64, protocol: &str| {
+        let by = given
+            .get(&(port, protocol.to_string()))
+            .filter(|by| **by != own);
+        taken.extend(by.map(|by| format!("{port} by {by}")));
+        by.is_none()
+    };
     for p in w
         .object
         .pointer_mut("/spec/ports")
@@ -130,26 +199,46 @@ fn node_ports(w: &mut Work, stype: &str) {
         let Some(port) = p["nodePort"].as_u64() else {
             continue;
         };
-        let key = (
-            p["port"].as_u64(),
-            p["protocol"].as_str().unwrap_or("TCP").to_string(),
-        );
+        let protocol = p["protocol"].as_str().unwrap_or("TCP").to_string();
+        let key = (p["port"].as_u64(), protocol.clone());
         if asked.contains(&port) || by_manager.contains(&key) {
+            is_free(port, &protocol);
             kept.push(port.to_string());
         } else {
             take(p, "/nodePort");
             dropped = true;
         }
     }
-    if w.original
+    // The port on which an outside balancer asks whether a node has pods: only of load balancers that keep the client's address.
+    if let Some(port) = w
+        .original
         .pointer("/spec/healthCheckNodePort")
-        .is_some_and(|v| v != &json!(0))
-        && take(&mut w.object, "/spec/healthCheckNodePort").is_some()
+        .and_then(Value::as_u64)
     {
-        dropped = true;
+        let asked = applied.pointer("/spec/healthCheckNodePort").is_some()
+            || managed(w.original, "/f:healthCheckNodePort");
+        let local = text(w.original, "/spec/externalTrafficPolicy") == Some("Local");
+        if asked && local && stype == "LoadBalancer" && port != 0 {
+            is_free(port, "TCP");
+            kept.push(port.to_string());
+        } else if take(&mut w.object, "/spec/healthCheckNodePort").is_some() && port != 0 {
+            dropped = true;
+        }
     }
     if dropped {
         w.changed(30);
+    }
+    if !taken.is_empty() {
+        w.find(
+            "NET-06",
+            Severity::Blocker,
+            30,
+            format!(
+                "its owner asked for node ports that green has given already: {}",
+                taken.join(", ")
+            ),
+            "Give one of the two another port.",
+        );
     }
     if !kept.is_empty() {
         w.tidied(30);
@@ -163,6 +252,13 @@ fn node_ports(w: &mut Work, stype: &str) {
             );
         }
     }
+}
+
+/// Whether a client set a field of the spec, from managedFields.
+fn managed(o: &Value, field: &str) -> bool {
+    items(o, "/metadata/managedFields")
+        .filter(|m| !m["manager"].as_str().unwrap_or("").starts_with("kube-"))
+        .any(|m| m.pointer(&format!("/fieldsV1/f:spec{field}")).is_some())
 }
 
 /// (port, protocol) of ports whose nodePort a client set, from managedFields.
@@ -221,6 +317,15 @@ fn load_balancer(w: &mut Work) {
             );
         } else if ATTRIBUTES.contains(&short) {
             attributes.push(format!("{short}={v}"));
+            if short == "aws-load-balancer-access-log-s3-bucket-name" {
+                w.find(
+                    "NET-10",
+                    Severity::Warning,
+                    32,
+                    format!("green's load balancer is another one and writes its access log into bucket {v} too"),
+                    "See that the bucket's policy lets the new load balancer in (account, region and prefix), and that who reads the log takes both.",
+                );
+            }
         } else if short == "aws-load-balancer-ssl-cert"
             && let Some(region) = v.split(':').nth(3)
             && !w.cx.region.is_empty()
@@ -303,61 +408,87 @@ fn endpoints(w: &mut Work) {
         return w.skip(34);
     }
     w.tidied(34);
-    addresses(w, "/subsets", "/addresses", "ip");
+    addresses(w);
 }
 
 /// Rule 35.
 fn slice(w: &mut Work) {
     w.tidied(35);
-    let key = format!(
-        "{}/{}",
-        w.namespace(),
-        text(w.original, "/metadata/labels/kubernetes.io~1service-name").unwrap_or("")
-    );
+    let service = text(w.original, "/metadata/labels/kubernetes.io~1service-name").unwrap_or("");
+    let key = format!("{}/{service}", w.namespace());
     if w.cx.services.get(&key) == Some(&true) {
         return w.skip(35);
     }
-    let ips: Vec<String> = items(w.original, "/endpoints")
+    if !w.cx.services.contains_key(&key) {
+        let what = if service.is_empty() {
+            "names no Service (label kubernetes.io/service-name)".to_string()
+        } else {
+            format!("names Service {service}, which is not there")
+        };
+        w.find(
+            "NET-06",
+            Severity::Warning,
+            35,
+            format!("{what}: no traffic reaches its addresses"),
+            "Correct the label on blue, or list the slice under workloads.skip.",
+        );
+    }
+    let ports: Vec<String> = items(w.original, "/ports")
+        .filter_map(|p| p["port"].as_u64().map(|p| p.to_string()))
+        .collect();
+    let ips = items(w.original, "/endpoints")
         .flat_map(|e| items(e, "/addresses"))
-        .filter_map(|a| a.as_str().map(String::from))
+        .filter_map(|a| Some((a.as_str()?.to_string(), ports.join("+"))))
         .collect();
     check_addresses(w, ips, 35);
 }
 
-fn addresses(w: &mut Work, outer: &str, inner: &str, field: &str) {
-    let ips: Vec<String> = items(w.original, outer)
-        .flat_map(|s| items(s, inner))
-        .filter_map(|a| a[field].as_str().map(String::from))
-        .collect();
+fn addresses(w: &mut Work) {
+    let mut ips = vec![];
+    for subset in items(w.original, "/subsets") {
+        let ports: Vec<String> = items(subset, "/ports")
+            .filter_map(|p| p["port"].as_u64().map(|p| p.to_string()))
+            .collect();
+        let both = items(subset, "/addresses").chain(items(subset, "/notReadyAddresses"));
+        for ip in both.filter_map(|a| a["ip"].as_str()) {
+            ips.push((ip.to_string(), ports.join("+")));
+        }
+    }
     check_addresses(w, ips, 34);
 }
 
-fn check_addresses(w: &mut Work, ips: Vec<String>, rule: u32) {
-    let inside: Vec<String> = ips
+/// Addresses with their ports, that somebody wrote down.
+fn check_addresses(w: &mut Work, written: Vec<(String, String)>, rule: u32) {
+    let inside: Vec<&str> = written
         .iter()
+        .map(|(ip, _)| ip.as_str())
         .filter(|ip| w.cx.is_blue_address(ip))
-        .cloned()
         .collect();
     if !inside.is_empty() {
+        let inside = inside.join(", ");
         w.refuse(rule);
         w.find(
             "NET-06",
             Severity::Blocker,
             rule,
-            format!(
-                "addresses of blue's pods or services are written down: {}",
-                inside.join(", ")
-            ),
+            format!("addresses of blue's pods or services are written down: {inside}"),
             "Replace them by a Service, or list the object under workloads.skip.",
         );
-    } else if !ips.is_empty() {
+    } else if !written.is_empty() {
+        let hosts: Vec<String> = written
+            .iter()
+            .map(|(ip, ports)| match ports.as_str() {
+                "" => ip.clone(),
+                p => format!("{ip}:{p}"),
+            })
+            .collect();
         w.find(
             "NET-06",
             Severity::Info,
             rule,
             format!(
                 "hand-written addresses must accept green's nodes and pods: {}",
-                ips.join(", ")
+                hosts.join(", ")
             ),
             "Check security groups and grants of these hosts.",
         );

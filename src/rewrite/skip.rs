@@ -5,45 +5,61 @@ use crate::object::{annotation, label};
 use crate::plan::model::Severity;
 use serde_json::Value;
 
-/// Kinds that only a running cluster makes (rule 22).
-const RUNTIME: &[&str] = &[
-    "Event",
-    "Lease",
-    "Node",
-    "CSINode",
-    "VolumeAttachment",
-    "CSIStorageCapacity",
-    "CertificateSigningRequest",
-    "ControllerRevision",
-    "PodMetrics",
-    "NodeMetrics",
-    "ComponentStatus",
+/// Kinds that only a running cluster makes (rule 22), with their group: a kind of somebody's own may be called Node or Event.
+const RUNTIME: &[(&str, &str)] = &[
+    ("", "Event"),
+    ("events.k8s.io", "Event"),
+    ("coordination.k8s.io", "Lease"),
+    ("coordination.k8s.io", "LeaseCandidate"),
+    ("", "Node"),
+    ("storage.k8s.io", "CSINode"),
+    ("storage.k8s.io", "VolumeAttachment"),
+    ("storage.k8s.io", "CSIStorageCapacity"),
+    ("certificates.k8s.io", "CertificateSigningRequest"),
+    ("apps", "ControllerRevision"),
+    ("metrics.k8s.io", "PodMetrics"),
+    ("metrics.k8s.io", "NodeMetrics"),
+    ("", "ComponentStatus"),
 ];
-/// Kinds that a controller makes again from their parents (rule 27).
-const CHILDREN: &[&str] = &[
-    "CertificateRequest",
-    "Order",
-    "Challenge",
-    "PolicyEndpoint",
-    "CiliumEndpoint",
-    "CiliumIdentity",
-    "CiliumNode",
-    "IPAMBlock",
-    "IPAMHandle",
-    "BlockAffinity",
-    "CNINode",
-    "VerticalPodAutoscalerCheckpoint",
+/// Kinds that a controller makes again from their parents (rule 27), with their group or what it ends in.
+const CHILDREN: &[(&str, &str)] = &[
+    ("cert-manager.io", "CertificateRequest"),
+    ("certmanager.k8s.io", "CertificateRequest"),
+    ("acme.cert-manager.io", "Order"),
+    ("certmanager.k8s.io", "Order"),
+    ("acme.cert-manager.io", "Challenge"),
+    ("certmanager.k8s.io", "Challenge"),
+    ("networking.k8s.aws", "PolicyEndpoint"),
+    ("cilium.io", "CiliumEndpoint"),
+    ("cilium.io", "CiliumEndpointSlice"),
+    ("cilium.io", "CiliumIdentity"),
+    ("cilium.io", "CiliumNode"),
+    ("projectcalico.org", "IPAMBlock"),
+    ("projectcalico.org", "IPAMHandle"),
+    ("projectcalico.org", "IPAMConfig"),
+    ("projectcalico.org", "BlockAffinity"),
+    ("projectcalico.org", "CalicoNodeStatus"),
+    ("vpcresources.k8s.aws", "CNINode"),
+    ("autoscaling.k8s.io", "VerticalPodAutoscalerCheckpoint"),
 ];
 /// Calico's own configuration of blue's network: never copied (rule 67).
-const CALICO_CONFIG: &[&str] = &[
-    "IPPool",
-    "BGPConfiguration",
-    "BGPPeer",
-    "FelixConfiguration",
-    "ClusterInformation",
-    "IPReservation",
-    "KubeControllersConfiguration",
+const CALICO_CONFIG: &[(&str, &str)] = &[
+    ("projectcalico.org", "IPPool"),
+    ("projectcalico.org", "BGPConfiguration"),
+    ("projectcalico.org", "BGPPeer"),
+    ("projectcalico.org", "FelixConfiguration"),
+    ("projectcalico.org", "ClusterInformation"),
+    ("projectcalico.org", "IPReservation"),
+    ("projectcalico.org", "KubeControllersConfiguration"),
 ];
+
+/// Whether an object is of one of these kinds; `crd.projectcalico.org` is a group of projectcalico.org.
+fn among(w: &Work, kinds: &[(&str, &str)]) -> bool {
+    let group = w.id.group();
+    kinds.iter().any(|(g, k)| {
+        *k == w.id.kind && (group == *g || g.contains('.') && group.ends_with(&format!(".{g}")))
+    })
+}
 /// Names of kops's managed add-ons in kube-system (rule 26).
 const ADDONS: &[&str] = &[
     "coredns",
@@ -95,7 +111,19 @@ pub(super) fn decide(w: &mut Work) {
     }
     let kind = w.kind().to_string();
     let kind = kind.as_str();
-    if RUNTIME.contains(&kind) {
+    if w.cx.aggregated.contains(&w.id.api_version) {
+        w.skip(1);
+        w.find(
+            "API-02",
+            Severity::Info,
+            1,
+            format!(
+                "is kept by another API server behind blue's ({}), which green does not have: it is not copied",
+                w.id.api_version
+            ),
+            "Bring it over with the data of the service that keeps it, when that runs on green.",
+        );
+    } else if among(w, RUNTIME) {
         w.skip(22);
     } else if leader_lock(w) {
         w.skip(23);
@@ -103,6 +131,7 @@ pub(super) fn decide(w: &mut Work) {
         w.skip(24);
     } else if bootstrap(w, kind) {
         w.skip(25);
+        added_subjects(w);
     } else if kind == "LimitRange" && w.namespace() == "default" && w.name() == "limits" {
         kops_limits(w);
     } else if kops(w, kind) {
@@ -110,24 +139,46 @@ pub(super) fn decide(w: &mut Work) {
         if kind == "ConfigMap" && w.name() == "coredns" {
             port_corefile(w);
         }
-    } else if CHILDREN.contains(&kind) || lbc_child(w, kind) {
+    } else if among(w, CHILDREN) || lbc_child(w, kind) {
         w.skip(27);
-    } else if CALICO_CONFIG.contains(&kind) && w.id.group().ends_with("projectcalico.org") {
+    } else if among(w, CALICO_CONFIG) {
         w.skip(67);
     } else {
         finished(w, kind);
     }
 }
 
-/// Rule 23.
+/// Keys by which a lock says who holds it.
+const IDENTITY: &[&str] = &[
+    "holderIdentity",
+    "holder",
+    "identity",
+    "leader",
+    "acquireTime",
+    "renewTime",
+    "leaseDurationSeconds",
+    "leaderTransitions",
+];
+
+/// Rule 23. A lock that belongs to a Pod goes by its owner (rule 10).
 fn leader_lock(w: &Work) -> bool {
-    matches!(w.kind(), "Endpoints" | "ConfigMap")
-        && (annotation(w.original, "control-plane.alpha.kubernetes.io/leader").is_some()
-            || w.name().ends_with("-leader-election")
-                && w.original
-                    .get("data")
-                    .and_then(Value::as_object)
-                    .is_none_or(|d| d.is_empty()))
+    if !matches!(w.kind(), "Endpoints" | "ConfigMap") || !w.id.group().is_empty() {
+        return false;
+    }
+    if annotation(w.original, "control-plane.alpha.kubernetes.io/leader").is_some() {
+        return true;
+    }
+    let named = ["-leader-election", "-leader", "-leader-lock", "-lock"]
+        .iter()
+        .any(|end| w.name().ends_with(end))
+        || w.name().starts_with("leader-election-");
+    let only_identity = ["data", "binaryData"].iter().all(|field| {
+        w.original
+            .get(field)
+            .and_then(Value::as_object)
+            .is_none_or(|d| d.keys().all(|k| IDENTITY.contains(&k.as_str())))
+    });
+    w.kind() == "ConfigMap" && named && only_identity
 }
 
 /// Rule 24.
@@ -185,10 +236,13 @@ fn bootstrap(w: &Work, kind: &str) -> bool {
     let name = w.name();
     match kind {
         "ClusterRole" | "ClusterRoleBinding" | "Role" | "RoleBinding" => {
+            // A Role or a binding that somebody called `admin` or `view` is that somebody's.
             label(w.original, "kubernetes.io/bootstrapping") == Some("rbac-defaults")
                 || name.starts_with("system:")
                 || name.starts_with("eks:")
-                || matches!(name, "cluster-admin" | "admin" | "edit" | "view")
+                || kind == "ClusterRole"
+                    && matches!(name, "cluster-admin" | "admin" | "edit" | "view")
+                || kind == "ClusterRoleBinding" && name == "cluster-admin"
         }
         "PriorityClass" => name.starts_with("system-"),
         "FlowSchema" | "PriorityLevelConfiguration" => {
@@ -205,6 +259,30 @@ fn bootstrap(w: &Work, kind: &str) -> bool {
         "Secret" => text(w.original, "/type") == Some("bootstrap.kubernetes.io/token"),
         "APIService" => label(w.original, "kube-aggregator.kubernetes.io/automanaged").is_some(),
         _ => false,
+    }
+}
+
+/// Rule 25: whom people added to a binding that every server makes by itself; green's own does not know them.
+fn added_subjects(w: &mut Work) {
+    if w.kind() != "ClusterRoleBinding" || w.name() != "cluster-admin" {
+        return;
+    }
+    let added: Vec<String> = items(w.original, "/subjects")
+        .filter_map(|s| s["name"].as_str())
+        .filter(|n| *n != "system:masters")
+        .map(String::from)
+        .collect();
+    if !added.is_empty() {
+        w.find(
+            "IAM-07",
+            Severity::Warning,
+            25,
+            format!(
+                "people added {} to this built-in binding, which is not copied",
+                added.join(", ")
+            ),
+            "Bind them by a ClusterRoleBinding of another name on blue, or under green.access.",
+        );
     }
 }
 
@@ -233,17 +311,13 @@ fn kops(w: &Work, kind: &str) -> bool {
             || matches!(kind, "Pod" | "Endpoints" | "EndpointSlice")
             || service_account_token_of_addon(w)
             // The accounts of kube-controller-manager's loops.
-            || kind == "ServiceAccount" && w.name().ends_with("-controller")
             || kind == "ServiceAccount" && w.cx.controller_accounts.contains(w.name()))
 }
 
 fn service_account_token_of_addon(w: &Work) -> bool {
     w.kind() == "Secret"
-        && annotation(w.original, "kubernetes.io/service-account.name").is_some_and(|sa| {
-            ADDONS.contains(&sa)
-                || sa.ends_with("-controller")
-                || w.cx.controller_accounts.contains(sa)
-        })
+        && annotation(w.original, "kubernetes.io/service-account.name")
+            .is_some_and(|sa| ADDONS.contains(&sa) || w.cx.controller_accounts.contains(sa))
 }
 
 /// Without kops's LimitRange pods that request nothing would be packed more densely (rule 26): it is copied, without kops's marks.
@@ -324,13 +398,35 @@ fn finished(w: &mut Work, kind: &str) {
                 w.skip(48);
             } else if done {
                 w.skip(28);
-                w.find(
-                    "WL-02",
-                    Severity::Info,
-                    28,
-                    "a finished Job is not copied: it would run again",
-                    "Nothing to do, unless an init container on green waits for it.",
-                );
+                let waiting: Vec<&str> =
+                    w.cx.job_waiters
+                        .iter()
+                        .filter(|(ns, _, words)| {
+                            ns == w.namespace() && words.iter().any(|x| x == w.name())
+                        })
+                        .map(|(_, who, _)| who.as_str())
+                        .collect();
+                if waiting.is_empty() {
+                    w.find(
+                        "WL-02",
+                        Severity::Info,
+                        28,
+                        "a finished Job is not copied: it would run again",
+                        "Nothing to do.",
+                    );
+                } else {
+                    let message = format!(
+                        "a finished Job is not copied: it would run again; but an init container of {} waits for it and would wait for ever",
+                        waiting.join(", ")
+                    );
+                    w.find(
+                        "WL-02",
+                        Severity::Warning,
+                        28,
+                        message,
+                        "Take the wait out, or make the Job on green by hand before unpark.",
+                    );
+                }
             }
         }
         "ReplicaSet"

@@ -36,8 +36,14 @@ pub async fn live(world: &World, spec: &Spec, kops: Result<Kops>, key: &Key) -> 
         }
     };
 
+    // Of kinds that both have, blue's are read in green's version (replay.md 1). That green cannot say is no gap: it may not be there yet.
+    let on_green = world
+        .kube(Side::Green)
+        .kinds(false)
+        .await
+        .unwrap_or_default();
     let (blue, green, aws, zones) = tokio::join!(
-        cluster(world.kube(Side::Blue), "blue", key),
+        cluster(world.kube(Side::Blue), "blue", key, &on_green),
         green(world, key),
         world.cloud.inventory(&spec.blue.cluster),
         zones(world, spec),
@@ -123,7 +129,7 @@ fn not(what: &str, why: &str) -> NotChecked {
 
 /// Green, when it exists and is reachable. That it does not exist yet is no gap: it is what the migration will make.
 async fn green(world: &World, key: &Key) -> world::Result<Option<(Cluster, Vec<NotChecked>)>> {
-    match cluster(world.kube(Side::Green), "green", key).await {
+    match cluster(world.kube(Side::Green), "green", key, &[]).await {
         Ok(found) => Ok(Some(found)),
         Err(e) if matches!(e.class, Class::NotReady | Class::NotFound) => Ok(None),
         Err(e) => Err(e),
@@ -135,6 +141,7 @@ async fn cluster(
     kube: &dyn Kube,
     side: &str,
     key: &Key,
+    other: &[ApiKind],
 ) -> world::Result<(Cluster, Vec<NotChecked>)> {
     let mut missing = vec![];
     let mut kinds = kube.kinds(true).await?;
@@ -154,7 +161,7 @@ async fn cluster(
             None
         }
     };
-    let read = prefer::readable(&kinds);
+    let read = prefer::readable(&kinds, other);
     let mut listings =
         futures::stream::iter(read.iter().map(|k| async move { (k, kube.list(k).await) }))
             .buffered(AT_ONCE);

@@ -7,7 +7,7 @@ use super::model::HASH_PREFIX;
 use crate::error::{Error, Kind, Result};
 use base64::Engine;
 use hmac::{Hmac, KeyInit, Mac};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::Sha256;
 use std::io::Write;
 use std::path::Path;
@@ -124,12 +124,16 @@ fn parse(hex: &str) -> Option<[u8; 32]> {
 
 /// Masks one object in place, whatever its kind: values of a Secret (`data` and `stringData`, so Helm releases too) become
 /// markers under `data`, keyed and sized by the decoded bytes; its last-applied annotation, which repeats them, goes.
-/// managedFields go from every object. A value that already is a marker stays, so masking twice changes nothing.
+/// managedFields go from every object, but for the node ports that somebody asked for. A value that already is a marker stays, so masking twice changes nothing.
 pub fn object(key: &Key, object: &mut Value) {
     let secret = object.get("kind").and_then(Value::as_str) == Some("Secret")
         && object.get("apiVersion").and_then(Value::as_str) == Some("v1");
     if let Some(meta) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        meta.remove("managedFields");
+        if let Some(managed) = meta.remove("managedFields")
+            && let Some(ports) = asked_ports(&managed)
+        {
+            meta.insert("managedFields".into(), ports);
+        }
         if let Some(notes) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
             // kubectl writes the whole applied text here; of a List it may be another object's, so look inside too.
             let repeats = notes
@@ -183,6 +187,36 @@ pub fn object(key: &Key, object: &mut Value) {
     if had_data || !data.is_empty() {
         fields.insert("data".into(), Value::Object(data));
     }
+}
+
+/// Of managedFields only who set which node port of a Service: nothing else tells a port that its owner asked for from one that the server gave
+/// (replay.md 30).
+fn asked_ports(managed: &Value) -> Option<Value> {
+    let mut out = vec![];
+    for entry in managed.as_array()? {
+        let Some(spec) = entry.pointer("/fieldsV1/f:spec").and_then(Value::as_object) else {
+            continue;
+        };
+        let mut kept = Map::new();
+        let ports: Map<String, Value> = spec
+            .get("f:ports")
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+            .filter(|(_, fields)| fields.get("f:nodePort").is_some())
+            .map(|(key, _)| (key.clone(), json!({"f:nodePort": {}})))
+            .collect();
+        if !ports.is_empty() {
+            kept.insert("f:ports".into(), Value::Object(ports));
+        }
+        if spec.contains_key("f:healthCheckNodePort") {
+            kept.insert("f:healthCheckNodePort".into(), json!({}));
+        }
+        if !kept.is_empty() {
+            out.push(json!({"manager": entry["manager"], "operation": entry["operation"], "fieldsV1": {"f:spec": kept}}));
+        }
+    }
+    (!out.is_empty()).then_some(Value::Array(out))
 }
 
 /// Whether a text is a marker, and not a value that only begins like one.

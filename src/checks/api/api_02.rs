@@ -3,6 +3,7 @@
 use crate::checks::few;
 use crate::checks::{Answered, Check, Input, Report};
 use crate::plan::model::Severity;
+use crate::snapshot::prefer::no_objects;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +19,18 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(i: &Input, r: &mut Report) {
+    let views = no_objects(&i.snapshot.blue.kinds);
+    if !views.is_empty() {
+        r.info(
+            "blue.kinds",
+            format!(
+                "{} kinds of blue hold no objects that could be created (they answer questions or show other objects) and are not read: {}",
+                views.len(),
+                views.join(", ")
+            ),
+            "Nothing to do.",
+        );
+    }
     let Some(green) = i.snapshot.green.as_ref().filter(|g| !g.kinds.is_empty()) else {
         return;
     };

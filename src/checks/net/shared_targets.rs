@@ -2,8 +2,7 @@
 
 use crate::checks::words::{items, some, text};
 use crate::checks::{Answered, Check, Input, Report};
-use crate::object::ObjectId;
-use crate::plan::model::{Fate, Severity};
+use crate::plan::model::Severity;
 
 pub(super) const CHECK: Check = Check {
     id: "NET-11",
@@ -39,22 +38,6 @@ fn run(i: &Input, r: &mut Report) {
             );
         }
     }
-    // A binding that is shared on purpose is safe only when both sides say so.
-    for o in i.snapshot.blue.of_kind("TargetGroupBinding") {
-        let Some(id) = ObjectId::of(o) else { continue };
-        let name = id.to_string();
-        let refused = i
-            .verdicts
-            .iter()
-            .any(|v| v.object == name && v.verdict == Fate::Refused);
-        if refused && o.pointer("/spec/multiClusterTargetGroup") == Some(&true.into()) {
-            r.info(
-                name,
-                "multiClusterTargetGroup is set on blue: a binding on green with the same flag would leave blue's targets alone",
-                "Make it on green by hand when green's controller is 2.10 or newer, and waive the refusal.",
-            );
-        }
-    }
 }
 
 #[cfg(test)]
@@ -80,8 +63,8 @@ mod tests {
         says(
             &plan(&spec(), &s),
             "NET-11",
-            Severity::Info,
-            "multiClusterTargetGroup",
+            Severity::Warning,
+            "long before the cutover",
         );
     }
 

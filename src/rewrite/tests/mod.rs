@@ -2,7 +2,9 @@
 
 mod copies;
 mod corpus;
-mod rules_01_21;
+mod corpus_14_25;
+mod rules_01_05;
+mod rules_06_21;
 mod rules_22_28;
 mod rules_29_36;
 mod rules_37_44;

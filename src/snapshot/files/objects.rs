@@ -71,7 +71,7 @@ pub(super) fn cluster(
                     .remedy("give whole objects, as `kubectl get -o yaml` prints them"),
             );
         };
-        if prefer::is_noise(&id.kind) {
+        if prefer::is_noise(id.group(), &id.kind) {
             continue;
         }
         if id.namespace.is_none() && is_namespaced(&id, &out.kinds) {
@@ -112,7 +112,7 @@ pub(super) fn cluster(
     } else if out.kinds.is_empty() {
         missing.push(not("blue.kinds", "no discovery was given (`kubectl get --raw /apis/GROUP/VERSION`), so kinds that were not dumped are not known"));
     } else {
-        for kind in prefer::readable(&out.kinds) {
+        for kind in prefer::readable(&out.kinds, &[]) {
             let home = prefer::home_group(&kind.group, &kind.kind);
             let seen =
                 out.objects.iter().filter_map(ObjectId::of).any(|id| {
