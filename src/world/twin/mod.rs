@@ -6,6 +6,7 @@
 //! SIGKILL does to the real one. Under tokio's paused clock days pass in milliseconds.
 
 mod admit;
+mod apply;
 mod cloud;
 mod controllers;
 mod cron;
@@ -17,6 +18,7 @@ mod invariants;
 mod kinds;
 mod kube;
 mod lb;
+mod lists;
 mod managed;
 mod probe;
 mod state;
