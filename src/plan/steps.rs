@@ -617,13 +617,19 @@ fn open(i: &Input, b: &mut Builder, moved: &[String]) {
         )];
     }
     let held = woken(i, "open");
-    for (id, what, cron) in [
-        ("open/singletons", "single workload", false),
-        ("open/cron", "cron job or job", true),
-    ] {
+    let cron = |k: &str| matches!(k, "CronJob" | "Job");
+    // What reconciles wakes last: it would undo the others' rest.
+    let groups: [(&str, &str, &dyn Fn(&str) -> bool); 3] = [
+        ("open/singletons", "single workload", &|k| RUNS.contains(&k)),
+        ("open/cron", "cron job or job", &cron),
+        ("open/reconcilers", "GitOps object", &|k| {
+            !RUNS.contains(&k) && !cron(k)
+        }),
+    ];
+    for (id, what, is) in groups {
         let objects: Vec<&str> = held
             .iter()
-            .filter(|(_, k)| matches!(*k, "CronJob" | "Job") == cron)
+            .filter(|(_, k)| is(k))
             .map(|(o, _)| *o)
             .collect();
         if objects.is_empty() {

@@ -95,7 +95,7 @@ impl Context {
     /// From the spec and the snapshot; what only the planner knows (node groups, zones, lowered names, generated objects) is filled in by it.
     pub fn new(spec: &Spec, snapshot: &Found) -> Context {
         let mut cx = Context {
-            green_minor: minor(&spec.green.version).unwrap_or(35),
+            green_minor: super::served_by(&spec.green.version),
             green_name: spec.green.name.clone(),
             account: spec
                 .aws

@@ -31,6 +31,7 @@ pub use context::Context;
 pub(crate) use context::{minor, partition, range};
 pub use helm::on_stream;
 pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
+pub(crate) use removed::served_by;
 pub use removed::{Feature, Removal, features, removal, removals};
 pub use trace::Hunk;
 pub use work::Rewritten;

@@ -115,7 +115,7 @@ fn what_the_rewrite_says_is_heard_under_the_id_of_its_check() {
             Blocker,
             "secret/n/sh.helm.release.v1.r.v1",
             release("pending-upgrade"),
-            release("superseded"),
+            web.clone(),
         ),
         (
             "API-13",

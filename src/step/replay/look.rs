@@ -5,8 +5,8 @@ use super::compare::differences;
 use super::items::{Items, id_of};
 use super::mark;
 use super::record::Before;
+use super::secrets::with_values;
 use crate::object::{self, ObjectId, annotation, label};
-use crate::rewrite::for_green;
 use crate::step::util::{at, refused};
 use crate::step::{Cx, StepError, StepResult};
 use crate::world::kube::ApiKind;
@@ -189,7 +189,7 @@ async fn judge(items: &Items<'_>, cx: &Cx, n: usize, there: &Value) -> StepResul
             Error::new(Class::NotFound, name, "it is gone from blue since the plan")
                 .remedy("make a new plan")
         })?;
-        target = for_green(&live, &target);
+        target = with_values(cx, name, &live, &target)?;
     }
     if target["kind"] == "Namespace"
         && let Some(meta) = target["metadata"].as_object_mut()

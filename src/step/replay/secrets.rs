@@ -6,8 +6,8 @@
 
 use super::items::{Planned, id_of};
 use crate::object::ObjectId;
-use crate::rewrite::for_green;
-use crate::step::util::kind_of;
+use crate::rewrite::{on_stream, served_by};
+use crate::step::util::{kind_of, refused};
 use crate::step::{Cx, StepResult};
 use crate::world::kube::ApiKind;
 use crate::world::{Class, Error};
@@ -45,6 +45,13 @@ fn key(name: &str) -> Option<Key> {
     }
 }
 
+/// A live Secret of blue as green gets it: the planned target with blue's values, a record of Helm's with manifests that green serves
+/// (replay.md 69). What it says of a record that cannot be read holds nothing of its content.
+pub fn with_values(cx: &Cx, name: &str, live: &Value, target: &Value) -> StepResult<Value> {
+    on_stream(live, target, served_by(&cx.plan.spec.green.version))
+        .map_err(|e| refused(name, e.message, e.remedy))
+}
+
 impl<'a> Secrets<'a> {
     /// Of these names, those that are Secrets.
     pub fn new<'n>(cx: &'a Cx, names: impl Iterator<Item = &'n str>) -> Self {
@@ -68,7 +75,7 @@ impl<'a> Secrets<'a> {
             Error::new(Class::NotFound, name, "it is gone from blue since the plan")
                 .remedy("make a new plan")
         })?;
-        Ok(for_green(&live, &planned.target))
+        with_values(self.cx, name, &live, &planned.target)
     }
 
     /// From the pages, reading on as far as needed; `None` when they do not have it.
