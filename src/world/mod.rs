@@ -31,6 +31,8 @@ pub enum Class {
     Unauthorized,
     /// This is not the account, cluster or zone that the plan was made for.
     WrongIdentity,
+    /// What we were reading in parts is too old to go on with (HTTP 410): read it from the start.
+    Gone,
     /// Slow down and repeat.
     Throttled,
     /// No connection, or the answer was lost: the call may or may not have happened. Look, then repeat.
@@ -53,6 +55,8 @@ pub struct Error {
     pub at: String,
     /// What to do next; may be empty.
     pub remedy: String,
+    /// How long the server asks to be left alone (`Retry-After`), when it said so.
+    pub retry_after: Option<std::time::Duration>,
 }
 
 impl Error {
@@ -63,11 +67,17 @@ impl Error {
             message: message.into(),
             at: at.into(),
             remedy: String::new(),
+            retry_after: None,
         }
     }
     /// Says what to do next.
     pub fn remedy(mut self, what: impl Into<String>) -> Self {
         self.remedy = what.into();
+        self
+    }
+    /// Says how long the server asks to be left alone.
+    pub fn retry_after(mut self, pause: Option<std::time::Duration>) -> Self {
+        self.retry_after = pause;
         self
     }
     /// Whether repeating the same call later can help.

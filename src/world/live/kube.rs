@@ -2,10 +2,13 @@
 //! heard of survives being read, planned and written.
 
 use super::aws::AwsBase;
-use super::kube_error::{self, Failure};
+use super::kube_error;
 use super::kubeconfig;
 use crate::object::{ObjectId, sha256_hex};
-use crate::world::kube::{ApiKind, ClusterIdentity, CreateOptions, Kube, KubeVersion, Listing};
+use crate::world::kube::{
+    Answer, ApiKind, ApplyOptions, ClusterIdentity, CreateOptions, FIELD_MANAGER, Kube,
+    KubeVersion, ListPage, Listing, PAGE,
+};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use futures::{StreamExt, TryStreamExt, stream};
@@ -17,10 +20,8 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex;
 
-/// Who writes, in `managedFields`.
-pub const FIELD_MANAGER: &str = "crossfade";
-/// Objects per page of a list.
-const PAGE: u32 = 500;
+/// Who asks, for the server's log and its priority and fairness (a FlowSchema matches the user; people match this).
+const USER_AGENT: &str = concat!("crossfade/", env!("CARGO_PKG_VERSION"));
 /// A listing whose continue token expired (410) starts again this often before it is given up.
 const RESTARTS: u32 = 3;
 /// An EKS token lives 15 minutes; a client older than this is built again with a fresh one.
@@ -108,48 +109,96 @@ impl LiveKube {
         path: &str,
         body: Option<(&str, &Value)>,
         at: &str,
-    ) -> std::result::Result<Value, Failure> {
-        let connection = self.connection().await.map_err(Failure::from)?;
+    ) -> Result<Value> {
+        Ok(self.heard(method, path, body, at).await?.object)
+    }
+
+    /// One request, with what the server warned of.
+    async fn heard(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<(&str, &Value)>,
+        at: &str,
+    ) -> Result<Answer> {
+        let connection = self.connection().await?;
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header("accept", "application/json");
+            .header("accept", "application/json")
+            .header("user-agent", USER_AGENT);
         let bytes = match body {
             Some((content_type, value)) => {
                 request = request.header("content-type", content_type);
-                value.to_string().into_bytes()
+                serde_json::to_vec(value)
+                    .map_err(|e| Error::new(Class::Internal, at, e.to_string()))?
             }
             None => vec![],
         };
         let request = request
             .body(kube::client::Body::from(bytes))
-            .map_err(|e| Failure::from(Error::new(Class::Internal, at, e.to_string())))?;
+            .map_err(|e| Error::new(Class::Internal, at, e.to_string()))?;
         let answer = connection
             .client
             .send(request)
             .await
-            .map_err(|e| Failure::from(kube_error::transport(self.side, at, &e)))?;
+            .map_err(|e| kube_error::transport(self.side, at, &e))?;
         let status = answer.status();
+        let (warnings, pause) = (
+            kube_error::warnings(answer.headers()),
+            kube_error::retry_after(answer.headers()),
+        );
         let bytes = answer
             .into_body()
             .collect()
             .await
-            .map_err(|e| Failure::from(kube_error::transport(self.side, at, &e)))?
+            .map_err(|e| kube_error::transport(self.side, at, &e))?
             .to_bytes();
         if status.is_success() {
-            return serde_json::from_slice(&bytes).map_err(|e| {
-                Failure::from(Error::new(
-                    Class::Internal,
-                    at,
-                    format!("the answer is no JSON: {e}"),
-                ))
-            });
+            let object = serde_json::from_slice(&bytes).map_err(|e| {
+                Error::new(Class::Internal, at, format!("the answer is no JSON: {e}"))
+            })?;
+            return Ok(Answer { object, warnings });
         }
         if status.as_u16() == 401 {
             // The token may have run out early (clock skew, revoked entry): the next call makes a new one.
             *self.connection.lock().await = None;
         }
-        Err(kube_error::answer(self.side, at, status.as_u16(), &bytes))
+        let quiet = path.contains("/secrets");
+        Err(kube_error::answer(self.side, at, status.as_u16(), &bytes, quiet).retry_after(pause))
+    }
+
+    /// One page; `limit` 0 asks for everything at once.
+    async fn page(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        limit: usize,
+        token: &str,
+    ) -> Result<ListPage> {
+        let mut path = path_of(kind, namespace, None);
+        let mut sign = '?';
+        if limit > 0 {
+            path.push_str(&format!("{sign}limit={limit}"));
+            sign = '&';
+        }
+        if !token.is_empty() {
+            path.push_str(&format!("{sign}continue={}", encode(token)));
+        }
+        let at = format!("{} {}", self.side, kind.plural);
+        let mut page = self.call(Method::GET, &path, None, &at).await?;
+        let items = match page.get_mut("items").map(Value::take) {
+            Some(Value::Array(items)) => items.into_iter().map(|i| fill_type(kind, i)).collect(),
+            _ => vec![],
+        };
+        let meta = &page["metadata"];
+        let text = |key: &str| meta[key].as_str().unwrap_or_default().to_string();
+        Ok(ListPage {
+            items,
+            resource_version: text("resourceVersion"),
+            continue_token: Some(text("continue")).filter(|t| !t.is_empty()),
+            remaining: meta["remainingItemCount"].as_u64(),
+        })
     }
 
     async fn get_json(&self, path: &str) -> Result<Value> {
@@ -412,46 +461,41 @@ impl Kube for LiveKube {
     }
 
     async fn list(&self, kind: &ApiKind) -> Result<Listing> {
-        let base = path_of(kind, None, None);
-        let at = format!("{} {}", self.side, kind.plural);
         let mut restarts = 0;
         'again: loop {
-            let mut items = vec![];
-            let mut next = String::new();
+            // The last attempt asks for everything at once: expired tokens cannot stop that one.
+            let limit = if restarts < RESTARTS { PAGE } else { 0 };
+            let (mut items, mut token) = (vec![], String::new());
             loop {
-                // The last attempt asks for everything at once: expired tokens cannot stop that one.
-                let mut path = if restarts < RESTARTS {
-                    format!("{base}?limit={PAGE}")
-                } else {
-                    base.clone()
-                };
-                if !next.is_empty() {
-                    path.push_str(&format!("&continue={}", encode(&next)));
-                }
-                let mut page = match self.call(Method::GET, &path, None, &at).await {
-                    Ok(p) => p,
-                    Err(f) if f.status == 410 && restarts < RESTARTS => {
+                let page = match self.page(kind, None, limit, &token).await {
+                    Err(e) if e.class == Class::Gone && restarts < RESTARTS => {
                         restarts += 1;
                         continue 'again;
                     }
-                    Err(f) => return Err(f.into()),
+                    other => other?,
                 };
-                if let Some(list) = page.get_mut("items").and_then(Value::as_array_mut) {
-                    items.extend(list.drain(..).map(|i| fill_type(kind, i)));
-                }
-                let meta = &page["metadata"];
-                next = meta["continue"].as_str().unwrap_or_default().into();
-                if next.is_empty() {
-                    return Ok(Listing {
-                        items,
-                        resource_version: meta["resourceVersion"]
-                            .as_str()
-                            .unwrap_or_default()
-                            .into(),
-                    });
+                items.extend(page.items);
+                match page.continue_token {
+                    Some(next) => token = next,
+                    None => {
+                        return Ok(Listing {
+                            items,
+                            resource_version: page.resource_version,
+                        });
+                    }
                 }
             }
         }
+    }
+
+    async fn list_page(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        continue_token: Option<&str>,
+    ) -> Result<ListPage> {
+        self.page(kind, namespace, PAGE, continue_token.unwrap_or_default())
+            .await
     }
 
     async fn get(&self, id: &ObjectId) -> Result<Option<Value>> {
@@ -461,12 +505,16 @@ impl Kube for LiveKube {
         let path = path_of(&kind, id.namespace.as_deref(), Some(&id.name));
         match self.call(Method::GET, &path, None, &self.place(id)).await {
             Ok(v) => Ok(Some(v)),
-            Err(f) if f.error.class == Class::NotFound => Ok(None),
-            Err(f) => Err(f.into()),
+            Err(e) if e.class == Class::NotFound => Ok(None),
+            Err(e) => Err(e),
         }
     }
 
     async fn create(&self, object: &Value, options: CreateOptions) -> Result<Value> {
+        Ok(self.create_heard(object, options).await?.object)
+    }
+
+    async fn create_heard(&self, object: &Value, options: CreateOptions) -> Result<Answer> {
         let id = ObjectId::of(object).ok_or_else(|| {
             Error::new(
                 Class::Internal,
@@ -486,10 +534,41 @@ impl Kube for LiveKube {
             path.push_str("&fieldValidation=Strict");
         }
         Ok(self
-            .call(
+            .heard(
                 Method::POST,
                 &path,
                 Some(("application/json", object)),
+                &self.place(&id),
+            )
+            .await?)
+    }
+
+    async fn apply_heard(&self, object: &Value, options: ApplyOptions) -> Result<Answer> {
+        let id = ObjectId::of(object).ok_or_else(|| {
+            Error::new(
+                Class::Internal,
+                self.side,
+                "an object without apiVersion, kind or name cannot be applied",
+            )
+        })?;
+        let kind = self.served(&id).await?;
+        let mut path = format!(
+            "{}?fieldManager={FIELD_MANAGER}&force={}",
+            path_of(&kind, id.namespace.as_deref(), Some(&id.name)),
+            options.force,
+        );
+        if options.dry_run {
+            path.push_str("&dryRun=All");
+        }
+        if options.strict {
+            path.push_str("&fieldValidation=Strict");
+        }
+        // JSON is YAML.
+        Ok(self
+            .heard(
+                Method::PATCH,
+                &path,
+                Some(("application/apply-patch+yaml", object)),
                 &self.place(&id),
             )
             .await?)

@@ -3,24 +3,6 @@
 use crate::world::{Class, Error};
 use serde_json::Value;
 
-/// A failed request with its HTTP status (0 when there was no answer).
-pub(super) struct Failure {
-    pub(super) status: u16,
-    pub(super) error: Error,
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure { status: 0, error }
-    }
-}
-
-impl From<Failure> for Error {
-    fn from(f: Failure) -> Self {
-        f.error
-    }
-}
-
 /// The whole chain of an error: kube's own text stops at "client error (Connect)".
 pub(super) fn chain(e: &(dyn std::error::Error + 'static)) -> String {
     let mut parts: Vec<String> = vec![e.to_string()];
@@ -52,7 +34,9 @@ pub(super) fn transport(side: &str, at: &str, e: &(dyn std::error::Error + 'stat
 }
 
 /// An answer that is no success.
-pub(super) fn answer(side: &str, at: &str, status: u16, body: &[u8]) -> Failure {
+///
+/// `quiet` is for Secrets: a server quotes what it refuses, so only reason and field names may be told.
+pub(super) fn answer(side: &str, at: &str, status: u16, body: &[u8], quiet: bool) -> Error {
     let parsed: Value = serde_json::from_slice(body).unwrap_or(Value::Null);
     let reason = parsed["reason"].as_str().unwrap_or_default();
     let message = match parsed["message"].as_str() {
@@ -96,16 +80,70 @@ pub(super) fn answer(side: &str, at: &str, status: u16, body: &[u8]) -> Failure 
         404 => (Class::NotFound, String::new()),
         409 if reason == "AlreadyExists" => (Class::AlreadyExists, String::new()),
         409 => (Class::Conflict, String::new()),
-        410 => (Class::Conflict, String::new()),
+        410 => (Class::Gone, String::new()),
         429 => (Class::Throttled, String::new()),
         400 | 405 | 406 | 413 | 415 | 422 => (Class::Refused, String::new()),
         s if s >= 500 => (Class::Unreachable, String::new()),
         _ => (Class::Internal, String::new()),
     };
-    Failure {
-        status,
-        error: Error::new(class, at, message).remedy(remedy),
-    }
+    // "Is there already" and "not found" name the object only; whatever else is said of a Secret may quote it.
+    let message = match status {
+        404 | 409 | 410 | 429 => message,
+        403 if class == Class::Unauthorized => message,
+        _ if quiet => without_values(status, reason, &parsed),
+        _ => message,
+    };
+    Error::new(class, at, message).remedy(remedy)
+}
+
+/// What can be told of a refused Secret: the reason, and which fields.
+fn without_values(status: u16, reason: &str, parsed: &Value) -> String {
+    let fields: Vec<&str> = parsed["details"]["causes"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|c| c["field"].as_str())
+        .collect();
+    let of = match fields.as_slice() {
+        [] => String::new(),
+        some => format!(", about {}", some.join(", ")),
+    };
+    let reason = if reason.is_empty() {
+        "no reason"
+    } else {
+        reason
+    };
+    format!(
+        "HTTP {status} {reason}{of} (the server's words are not shown: they may quote the Secret)"
+    )
+}
+
+/// Seconds of a `Retry-After` header; a date is not what API servers send.
+pub(super) fn retry_after(headers: &http::HeaderMap) -> Option<std::time::Duration> {
+    let seconds: u64 = headers
+        .get(http::header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
+    Some(std::time::Duration::from_secs(seconds.min(300)))
+}
+
+/// Texts of `Warning: 299 - "text"` headers.
+pub(super) fn warnings(headers: &http::HeaderMap) -> Vec<String> {
+    headers
+        .get_all(http::header::WARNING)
+        .iter()
+        .filter_map(|w| w.to_str().ok())
+        .map(|w| match w.split_once('"') {
+            Some((_, text)) => {
+                let text = text.trim_end();
+                text.strip_suffix('"').unwrap_or(text).replace("\\\"", "\"")
+            }
+            None => w.into(),
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -119,8 +157,8 @@ mod tests {
             "deployment/a/b",
             status,
             body.to_string().as_bytes(),
+            false,
         )
-        .error
         .class
     }
 
@@ -179,8 +217,54 @@ mod tests {
 
     #[test]
     fn an_answer_of_a_proxy_that_is_no_json_is_still_readable() {
-        let f = answer("green", "x", 502, b"<html>bad gateway</html>\nmore");
-        assert_eq!(f.error.class, Class::Unreachable);
-        assert_eq!(f.error.message, "HTTP 502 <html>bad gateway</html>");
+        let f = answer("green", "x", 502, b"<html>bad gateway</html>\nmore", false);
+        assert_eq!(f.class, Class::Unreachable);
+        assert_eq!(f.message, "HTTP 502 <html>bad gateway</html>");
+    }
+
+    #[test]
+    fn rule_02_an_expired_list_is_told_apart_so_that_it_begins_again() {
+        assert_eq!(class(410, json!({"reason": "Expired"})), Class::Gone);
+    }
+
+    #[test]
+    fn what_a_server_says_of_a_refused_secret_never_quotes_its_value() {
+        let body = json!({"reason": "Invalid", "message": "Secret \"a\" is invalid: data[password]: Invalid value: \"hunter2\": no",
+            "details": {"causes": [{"reason": "FieldValueInvalid", "message": "Invalid value: \"hunter2\"", "field": "data[password]"}]}});
+        let text = body.to_string();
+        let said = |quiet| answer("green", "secret/a/b", 422, text.as_bytes(), quiet).message;
+        assert!(said(false).contains("hunter2"));
+        assert!(!said(true).contains("hunter2"), "{}", said(true));
+        assert!(said(true).contains("data[password]"), "{}", said(true));
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait_and_what_it_dropped() {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("retry-after", "7".parse().unwrap());
+        headers.append(
+            "warning",
+            r#"299 - "unknown field \"spec.foo\"""#.parse().unwrap(),
+        );
+        headers.append(
+            "warning",
+            r#"299 - "policy/v1beta1 is deprecated""#.parse().unwrap(),
+        );
+        assert_eq!(
+            retry_after(&headers),
+            Some(std::time::Duration::from_secs(7))
+        );
+        assert_eq!(
+            warnings(&headers),
+            [
+                r#"unknown field "spec.foo""#,
+                "policy/v1beta1 is deprecated"
+            ]
+        );
+        headers.insert(
+            "retry-after",
+            "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap(),
+        );
+        assert_eq!(retry_after(&headers), None);
     }
 }

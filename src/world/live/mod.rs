@@ -14,8 +14,8 @@ mod resolve;
 mod state_store;
 
 pub use self::dns::{DEFAULT_ROUTE53_RPS, ROUTE53_RPS};
-pub use self::kube::FIELD_MANAGER;
 pub use self::state_store::read_state_store;
+pub use super::kube::FIELD_MANAGER;
 
 use crate::error::{Error, Kind, Result};
 use crate::spec::model::Spec;

@@ -11,6 +11,8 @@ pub enum Fault {
     Error,
     /// 429 or Throttling before any effect ([`Class::Throttled`]).
     Throttle,
+    /// 410: a list's continue token is too old ([`Class::Gone`]).
+    Expired,
     /// No connection: no effect ([`Class::Unreachable`]).
     NoConnection,
     /// The effect happened, the caller sees a timeout ([`Class::Unreachable`]).
@@ -29,10 +31,14 @@ impl Fault {
                 Error::new(Class::Refused, what, "refused by an injected fault")
                     .remedy("this is a rehearsed failure"),
             ),
-            Fault::Throttle => Some(Error::new(
-                Class::Throttled,
+            Fault::Throttle => Some(
+                Error::new(Class::Throttled, what, "Rate exceeded (injected)")
+                    .retry_after(Some(Duration::from_secs(1))),
+            ),
+            Fault::Expired => Some(Error::new(
+                Class::Gone,
                 what,
-                "Rate exceeded (injected)",
+                "The provided continue parameter is too old (injected)",
             )),
             Fault::NoConnection => Some(Error::new(
                 Class::Unreachable,

@@ -1,11 +1,16 @@
 //! The API servers: what a request may do, and what it does.
 
+use super::admit::{has_status, prune, validate};
 use super::kinds::{self, storage_group};
+use super::managed::{self, Who};
 use super::state::{Ev, State};
 use super::store::{Key, Store, merge_patch};
 use super::{Twin, invariants::BlueWrite};
 use crate::object::{ObjectId, Side};
-use crate::world::kube::{ApiKind, ClusterIdentity, CreateOptions, Kube, KubeVersion, Listing};
+use crate::world::kube::{
+    Answer, ApiKind, ApplyOptions, ClusterIdentity, CreateOptions, FIELD_MANAGER, Kube,
+    KubeVersion, ListPage, Listing, PAGE,
+};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -66,6 +71,20 @@ impl Kube for TwinKube {
         )
         .await
     }
+    async fn list_page(
+        &self,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        continue_token: Option<&str>,
+    ) -> Result<ListPage> {
+        let part = continue_token.map_or("", |_| " (next page)");
+        self.call(
+            format!("list {}.{}{part}", kind.plural, kind.api_version()),
+            false,
+            |s, side| s.list_page(side, kind, namespace, continue_token),
+        )
+        .await
+    }
     async fn get(&self, id: &ObjectId) -> Result<Option<Value>> {
         self.call(format!("get {id}"), false, |s, side| {
             served(s.store(side), id)?;
@@ -77,19 +96,32 @@ impl Kube for TwinKube {
         .await
     }
     async fn create(&self, object: &Value, options: CreateOptions) -> Result<Value> {
+        Ok(self.create_heard(object, options).await?.object)
+    }
+    async fn create_heard(&self, object: &Value, options: CreateOptions) -> Result<Answer> {
         let name = ObjectId::of(object)
             .map(|i| i.to_string())
             .unwrap_or_default();
         self.call(format!("create {name}"), !options.dry_run, |s, side| {
             s.note_blue_write(side, "create", &name, object);
-            s.create(side, object, options.dry_run)
+            s.create(side, object, options, FIELD_MANAGER)
+        })
+        .await
+    }
+    async fn apply_heard(&self, object: &Value, options: ApplyOptions) -> Result<Answer> {
+        let name = ObjectId::of(object)
+            .map(|i| i.to_string())
+            .unwrap_or_default();
+        self.call(format!("apply {name}"), !options.dry_run, |s, side| {
+            s.note_blue_write(side, "apply", &name, object);
+            s.apply(side, object, options, FIELD_MANAGER)
         })
         .await
     }
     async fn merge(&self, id: &ObjectId, body: &Value) -> Result<Value> {
         self.call(format!("merge {id}"), true, |s, side| {
             s.note_blue_write(side, "merge", &id.to_string(), body);
-            s.merge(side, id, body)
+            s.merge(side, id, body, FIELD_MANAGER)
         })
         .await
     }
@@ -118,6 +150,31 @@ fn served(store: &Store, id: &ObjectId) -> Result<ApiKind> {
             store.version.git_version
         ))
     })
+}
+
+/// `metadata.resourceVersion` and `metadata.uid` in a body hold or it is a conflict.
+fn check_preconditions(view: &Value, body: &Value, at: &str) -> Result<()> {
+    if let Some(want) = body
+        .pointer("/metadata/resourceVersion")
+        .and_then(Value::as_str)
+        && crate::object::resource_version(view) != Some(want)
+    {
+        return Err(Error::new(
+            Class::Conflict,
+            at,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        ));
+    }
+    if let Some(want) = body.pointer("/metadata/uid").and_then(Value::as_str)
+        && crate::object::uid(view) != Some(want)
+    {
+        return Err(Error::new(
+            Class::Conflict,
+            at,
+            "Precondition failed: UID in precondition does not match",
+        ));
+    }
+    Ok(())
 }
 
 impl State {
@@ -159,8 +216,66 @@ impl State {
         })
     }
 
+    fn list_page(
+        &self,
+        side: Side,
+        kind: &ApiKind,
+        namespace: Option<&str>,
+        continue_token: Option<&str>,
+    ) -> Result<ListPage> {
+        let mut all = self.list(side, kind)?;
+        // A token holds the version of the list and the last object given, as etcd's does.
+        let (version, after) = match continue_token {
+            None => (all.resource_version.clone(), None),
+            Some(token) => match token.split_once(' ') {
+                Some((version, last)) => (version.to_string(), Some(last.to_string())),
+                None => {
+                    return Err(Error::new(
+                        Class::Refused,
+                        &kind.plural,
+                        "continue key is not valid",
+                    ));
+                }
+            },
+        };
+        let place = |o: &Value| {
+            let text = |p: &str| {
+                o.pointer(p)
+                    .and_then(Value::as_str)
+                    .unwrap_or("")
+                    .to_string()
+            };
+            format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"))
+        };
+        let mut left: Vec<Value> = std::mem::take(&mut all.items)
+            .into_iter()
+            .filter(|o| namespace.is_none_or(|ns| o["metadata"]["namespace"] == ns))
+            .collect();
+        left.sort_by_cached_key(place);
+        if let Some(after) = after {
+            left.retain(|o| place(o) > after);
+        }
+        let rest = left.split_off(left.len().min(PAGE));
+        let more = !rest.is_empty();
+        Ok(ListPage {
+            continue_token: left
+                .last()
+                .filter(|_| more)
+                .map(|last| format!("{version} {}", place(last))),
+            items: left,
+            resource_version: version,
+            remaining: more.then_some(rest.len() as u64),
+        })
+    }
+
     /// POST.
-    pub fn create(&mut self, side: Side, object: &Value, dry_run: bool) -> Result<Value> {
+    pub fn create(
+        &mut self,
+        side: Side,
+        object: &Value,
+        options: CreateOptions,
+        manager: &str,
+    ) -> Result<Answer> {
         let id = ObjectId::of(object).ok_or_else(|| {
             Error::new(
                 Class::Refused,
@@ -217,18 +332,148 @@ impl State {
         if has_status(&id.kind) {
             object.as_object_mut().map(|o| o.shift_remove("status"));
         }
-        self.server_defaults(side, &mut object);
-        if dry_run {
-            return Ok(object);
-        }
+        let warnings = self.drop_unknown(side, &id, &mut object, options.strict)?;
         let stamp = self.stamp();
-        let (key, created) = self.store_mut(side).insert(object, &stamp);
+        let who = Who {
+            manager,
+            api_version: &id.api_version,
+            at: &stamp,
+        };
+        let managers = managed::created(&object, &who);
+        self.server_defaults(side, &mut object);
+        if options.dry_run {
+            return Ok(Answer { object, warnings });
+        }
+        let (key, _) = self.store_mut(side).insert(object, &stamp);
+        self.store_mut(side).annotate(&key, managers);
         self.on_written(side, &key, true);
-        Ok(created)
+        let object = self.store(side).objects.get(&key).cloned();
+        Ok(Answer {
+            object: object.unwrap_or_default(),
+            warnings,
+        })
+    }
+
+    /// What the schema does not know is dropped with a warning, or refused when the client is strict.
+    fn drop_unknown(
+        &self,
+        side: Side,
+        id: &ObjectId,
+        object: &mut Value,
+        strict: bool,
+    ) -> Result<Vec<String>> {
+        let store = self.store(side);
+        let fields: Vec<String> = prune(store, id, object)
+            .into_iter()
+            .map(|f| format!("unknown field \"{f}\""))
+            .collect();
+        // Field validation on the server is there from 1.25 on.
+        if store.version.minor < 25 {
+            return Ok(vec![]);
+        }
+        if strict && !fields.is_empty() {
+            return Err(Error::new(
+                Class::Refused,
+                id.to_string(),
+                format!("strict decoding error: {}", fields.join(", ")),
+            ));
+        }
+        Ok(fields)
+    }
+
+    /// PATCH with server-side apply; creates what is not there.
+    pub fn apply(
+        &mut self,
+        side: Side,
+        object: &Value,
+        options: ApplyOptions,
+        manager: &str,
+    ) -> Result<Answer> {
+        let id = ObjectId::of(object).ok_or_else(|| {
+            Error::new(
+                Class::Refused,
+                "object",
+                "apiVersion, kind and metadata.name are required",
+            )
+        })?;
+        let at = id.to_string();
+        served(self.store(side), &id)?;
+        if object.pointer("/metadata/managedFields").is_some() {
+            return Err(Error::new(
+                Class::Refused,
+                &at,
+                "metadata.managedFields must be nil",
+            ));
+        }
+        let key = Store::key(&id);
+        let Some(stored) = self.store(side).objects.get(&key) else {
+            let create = CreateOptions {
+                dry_run: options.dry_run,
+                strict: options.strict,
+            };
+            let mut answer = self.create(side, object, create, manager)?;
+            if !options.dry_run {
+                self.store_mut(side).annotate_with(&key, |managers| {
+                    managers[0]["operation"] = json!("Apply");
+                });
+                answer.object = self
+                    .store(side)
+                    .objects
+                    .get(&key)
+                    .cloned()
+                    .unwrap_or_default();
+            }
+            return Ok(answer);
+        };
+        let stored_version = stored["apiVersion"].as_str().unwrap_or("v1").to_owned();
+        let view = kinds::convert(stored, &id.api_version);
+        check_preconditions(&view, object, &at)?;
+        let mut target = object.clone();
+        let warnings = self.drop_unknown(side, &id, &mut target, options.strict)?;
+        let stamp = self.stamp();
+        let who = Who {
+            manager,
+            api_version: &id.api_version,
+            at: &stamp,
+        };
+        let new = managed::applied(&view, &target, &who, options.force, &at)?;
+        if options.dry_run {
+            return Ok(Answer {
+                object: new,
+                warnings,
+            });
+        }
+        // The time alone is no change: a second equal apply moves nothing.
+        let same = {
+            let bare = |v: &Value| {
+                let mut v = v.clone();
+                for e in v["metadata"]["managedFields"]
+                    .as_array_mut()
+                    .into_iter()
+                    .flatten()
+                {
+                    e.as_object_mut().map(|e| e.shift_remove("time"));
+                }
+                v
+            };
+            bare(&new) == bare(&view)
+        };
+        let object = if same {
+            view
+        } else {
+            self.put_view(side, &key, &id, &stored_version, &view, new)?
+        };
+        Ok(Answer { object, warnings })
     }
 
     /// PATCH with a merge patch.
-    pub fn merge(&mut self, side: Side, id: &ObjectId, body: &Value) -> Result<Value> {
+    pub fn merge(
+        &mut self,
+        side: Side,
+        id: &ObjectId,
+        body: &Value,
+        manager: &str,
+    ) -> Result<Value> {
         let at = id.to_string();
         served(self.store(side), id)?;
         let key = Store::key(id);
@@ -241,28 +486,31 @@ impl State {
         };
         let stored_version = stored["apiVersion"].as_str().unwrap_or("v1").to_owned();
         let mut view = kinds::convert(stored, &id.api_version);
-        if let Some(want) = body
-            .pointer("/metadata/resourceVersion")
-            .and_then(Value::as_str)
-            && crate::object::resource_version(&view) != Some(want)
-        {
-            return Err(Error::new(
-                Class::Conflict,
-                &at,
-                "the object has been modified; please apply your changes to the latest version and try again",
-            ));
-        }
-        if let Some(want) = body.pointer("/metadata/uid").and_then(Value::as_str)
-            && crate::object::uid(&view) != Some(want)
-        {
-            return Err(Error::new(
-                Class::Conflict,
-                &at,
-                "Precondition failed: UID in precondition does not match",
-            ));
-        }
+        check_preconditions(&view, body, &at)?;
         let before = view.clone();
         merge_patch(&mut view, body);
+        prune(self.store(side), id, &mut view);
+        let stamp = self.stamp();
+        let who = Who {
+            manager,
+            api_version: &id.api_version,
+            at: &stamp,
+        };
+        managed::updated(&before, &mut view, &who);
+        self.put_view(side, &key, id, &stored_version, &before, view)
+    }
+
+    /// Stores an object that a client changed, as far as a client may.
+    fn put_view(
+        &mut self,
+        side: Side,
+        key: &Key,
+        id: &ObjectId,
+        stored_version: &str,
+        before: &Value,
+        mut view: Value,
+    ) -> Result<Value> {
+        let at = id.to_string();
         for field in [
             "uid",
             "name",
@@ -307,13 +555,13 @@ impl State {
                 "type: Invalid value: field is immutable",
             ));
         }
-        let new = kinds::convert(&view, &stored_version);
-        if self.store_mut(side).update(&key, |o| *o = new) {
-            self.on_written(side, &key, false);
+        let new = kinds::convert(&view, stored_version);
+        if self.store_mut(side).update(key, |o| *o = new) {
+            self.on_written(side, key, false);
         }
         // The last finalizer of a dying object went: it goes too.
-        self.finish_deletion(side, &key);
-        Ok(match self.store(side).objects.get(&key) {
+        self.finish_deletion(side, key);
+        Ok(match self.store(side).objects.get(key) {
             Some(o) => kinds::convert(o, &id.api_version),
             None => view,
         })
@@ -438,129 +686,4 @@ impl State {
             _ => {}
         }
     }
-}
-
-/// Kinds whose status a main-resource write cannot touch.
-fn has_status(kind: &str) -> bool {
-    matches!(
-        kind,
-        "Deployment"
-            | "StatefulSet"
-            | "DaemonSet"
-            | "ReplicaSet"
-            | "Job"
-            | "CronJob"
-            | "Pod"
-            | "Service"
-            | "Ingress"
-            | "HorizontalPodAutoscaler"
-            | "PodDisruptionBudget"
-            | "Namespace"
-            | "Node"
-            | "PersistentVolume"
-            | "PersistentVolumeClaim"
-            | "CustomResourceDefinition"
-    )
-}
-
-/// Mistakes of a copy that a real server refuses.
-fn validate(object: &Value, id: &ObjectId, side: Side) -> std::result::Result<(), String> {
-    if object
-        .pointer("/metadata/resourceVersion")
-        .is_some_and(|v| v != "")
-    {
-        return Err("resourceVersion should not be set on objects to be created".into());
-    }
-    let rbac = id.group() == "rbac.authorization.k8s.io";
-    let dns = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-    if id.name.len() > 253 || id.name.is_empty() || (!rbac && !id.name.chars().all(dns)) {
-        return Err(format!(
-            "metadata.name: Invalid value: \"{}\": must be a lowercase RFC 1123 name",
-            id.name
-        ));
-    }
-    let spec = &object["spec"];
-    match (id.kind.as_str(), id.api_version.as_str()) {
-        ("Deployment" | "StatefulSet" | "DaemonSet", "apps/v1") => {
-            let selector = spec
-                .pointer("/selector/matchLabels")
-                .and_then(Value::as_object);
-            if spec.get("selector").is_none() {
-                return Err("spec.selector: Required value".into());
-            }
-            let labels = spec.pointer("/template/metadata/labels");
-            for (k, v) in selector.into_iter().flatten() {
-                if labels.and_then(|l| l.get(k)) != Some(v) {
-                    return Err("spec.template.metadata.labels: `selector` does not match template `labels`".into());
-                }
-            }
-        }
-        ("Ingress", "networking.k8s.io/v1") => {
-            let paths = spec["rules"].as_array().into_iter().flatten();
-            for path in paths.flat_map(|r| r["http"]["paths"].as_array().into_iter().flatten()) {
-                if path.get("pathType").is_none() {
-                    return Err("spec.rules.http.paths.pathType: Required value".into());
-                }
-                if path["backend"].get("serviceName").is_some() {
-                    return Err(
-                        "unknown field \"spec.rules.http.paths.backend.serviceName\"".into(),
-                    );
-                }
-            }
-        }
-        ("CustomResourceDefinition", "apiextensions.k8s.io/v1") => {
-            let versions = spec["versions"].as_array().cloned().unwrap_or_default();
-            if versions.is_empty()
-                || versions
-                    .iter()
-                    .any(|v| v.pointer("/schema/openAPIV3Schema").is_none())
-            {
-                return Err(
-                    "spec.versions[0].schema.openAPIV3Schema: Required value: schemas are required"
-                        .into(),
-                );
-            }
-            if spec["preserveUnknownFields"] == json!(true) {
-                return Err(
-                    "spec.preserveUnknownFields: Invalid value: true: must be false".into(),
-                );
-            }
-            if id.name
-                != format!(
-                    "{}.{}",
-                    spec["names"]["plural"].as_str().unwrap_or(""),
-                    spec["group"].as_str().unwrap_or("")
-                )
-            {
-                return Err(
-                    "metadata.name: Invalid value: must be spec.names.plural+\".\"+spec.group"
-                        .into(),
-                );
-            }
-        }
-        ("Service", _) => {
-            let ip = spec["clusterIP"].as_str().unwrap_or("");
-            let in_range =
-                ip.is_empty() || ip == "None" || (ip.starts_with("100.") == (side == Side::Blue));
-            if !in_range {
-                return Err(format!(
-                    "spec.clusterIPs[0]: Invalid value: \"{ip}\": the provided IP is not in the valid range"
-                ));
-            }
-        }
-        ("Job", _) if spec["manualSelector"] != json!(true) && spec.get("selector").is_some() => {
-            return Err("spec.selector: Invalid value: `selector` will be auto-generated".into());
-        }
-        ("Secret", _)
-            if object["type"] == json!("kubernetes.io/service-account-token")
-                && crate::object::annotation(object, "kubernetes.io/service-account.name")
-                    .is_none() =>
-        {
-            return Err(
-                "metadata.annotations[kubernetes.io/service-account.name]: Required value".into(),
-            );
-        }
-        _ => {}
-    }
-    Ok(())
 }

@@ -5,6 +5,7 @@
 //! the same on every run, and outlives the engine: dropping the engine's futures leaves the world as it was, which is what a
 //! SIGKILL does to the real one. Under tokio's paused clock days pass in milliseconds.
 
+mod admit;
 mod cloud;
 mod controllers;
 mod cron;
@@ -16,6 +17,7 @@ mod invariants;
 mod kinds;
 mod kube;
 mod lb;
+mod managed;
 mod probe;
 mod state;
 mod store;
@@ -37,6 +39,9 @@ use serde_json::Value;
 use state::State;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
+
+/// Field manager of what other people do.
+pub const SOMEBODY: &str = "kubectl-edit";
 
 /// How the twin behaves.
 #[derive(Clone, Debug)]
@@ -232,14 +237,14 @@ impl Twin {
     /// Somebody else merges a patch into an object; not counted as a call of ours.
     pub fn somebody_merges(&self, side: Side, id: &ObjectId, body: &Value) -> Result<()> {
         let mut state = self.lock();
-        state.merge(side, id, body)?;
+        state.merge(side, id, body, SOMEBODY)?;
         state.after_mutation();
         Ok(())
     }
     /// Somebody else creates an object.
     pub fn somebody_creates(&self, side: Side, object: &Value) -> Result<()> {
         let mut state = self.lock();
-        state.create(side, object, false)?;
+        state.create(side, object, Default::default(), SOMEBODY)?;
         state.after_mutation();
         Ok(())
     }

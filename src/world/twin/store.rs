@@ -223,6 +223,27 @@ impl Store {
         (key, object)
     }
 
+    /// Says who holds the fields of an object that was just stored; that is part of the same write.
+    pub fn annotate(&mut self, key: &Key, managers: Value) {
+        if let Some(object) = self.objects.get_mut(key)
+            && managers[0]["fieldsV1"]
+                .as_object()
+                .is_some_and(|f| !f.is_empty())
+        {
+            object["metadata"]["managedFields"] = managers;
+        }
+    }
+    /// Changes that.
+    pub fn annotate_with(&mut self, key: &Key, change: impl FnOnce(&mut Value)) {
+        if let Some(managers) = self
+            .objects
+            .get_mut(key)
+            .and_then(|o| o.pointer_mut("/metadata/managedFields"))
+        {
+            change(managers);
+        }
+    }
+
     /// Takes an object of the snapshot as it is.
     pub fn adopt(&mut self, mut object: Value) {
         let Some(id) = ObjectId::of(&object) else {
