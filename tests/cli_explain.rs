@@ -138,6 +138,62 @@ fn parts_of_green_and_objects_are_found_by_their_kind_and_name() {
 }
 
 #[test]
+fn an_object_is_explained_by_its_difference_with_the_rule_beside_each_piece() {
+    let dir = shop();
+    let said = explain(&dir, "deployment/orders/orders");
+    said.expect(0)
+        .out_has("changes from blue to green:")
+        .out_has("spec.replicas  (replay.md 47)\n    - 2\n    + 0\n")
+        .out_has("by replay.md 47: workloads start parked at 0");
+    // The same as data, and a rule by its number.
+    let json = dir.run(&[
+        "explain",
+        "deployment/orders/orders",
+        "plans/shop",
+        "-o",
+        "json",
+    ]);
+    let doc: Value = serde_json::from_str(&json.stdout).expect("JSON");
+    let hunks = doc["changes"]["deployment/orders/orders"]
+        .as_array()
+        .expect("hunks");
+    let parked = hunks
+        .iter()
+        .find(|h| h["path"] == "/spec/replicas")
+        .expect("replicas change");
+    assert_eq!(
+        (&parked["before"], &parked["after"], &parked["rules"]),
+        (
+            &serde_json::json!(2),
+            &serde_json::json!(0),
+            &serde_json::json!(["replay.md 47"])
+        )
+    );
+    explain(&dir, "rule/47")
+        .expect(0)
+        .out_has("replay.md 47  workloads start parked at 0")
+        .out_has("  deployment/orders/orders\n");
+    // What stays behind says only what decided.
+    let skipped = explain(&dir, "rule/22");
+    skipped
+        .expect(0)
+        .out_has("replay.md 22  events, leases, nodes");
+}
+
+#[test]
+fn without_the_snapshot_the_verdict_is_told_and_the_difference_is_not_made_up() {
+    let dir = shop();
+    std::fs::rename(
+        dir.path().join("plans/shop/snapshot"),
+        dir.path().join("elsewhere"),
+    )
+    .expect("moved");
+    explain(&dir, "deployment/orders/orders")
+        .expect(0)
+        .out_has("changes: not shown, the snapshot is not beside this plan");
+}
+
+#[test]
 fn explain_and_hazards_speak_json_too() {
     let dir = shop();
     let said = dir.run(&[

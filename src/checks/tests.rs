@@ -287,6 +287,7 @@ fn cap_01_a_selector_that_no_node_of_green_answers_blocks_and_kops_group_labels_
     let p = plan(&spec(), &s);
     let a = p
         .verdicts
+        .all()
         .iter()
         .find(|v| v.object == "deployment/n/a")
         .and_then(|v| v.target.clone())

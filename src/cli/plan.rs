@@ -52,9 +52,13 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
     if printer.json() {
         printer.document(&to_value(&plan)?);
     } else {
-        summary(&plan, printer, args.all_findings);
+        summary(&plan, printer, args.all_findings)?;
         if let Some(out) = &out {
-            printer.line(format!("\nwritten to {}", out.display()));
+            printer.line(format!(
+                "\nwritten to {}, the objects beside it in {}",
+                out.display(),
+                crate::plan::objects_file(out).display()
+            ));
         }
     }
     if plan.findings.iter().any(|f| f.blocks()) {
@@ -105,7 +109,7 @@ fn guard_run(folder: &PlanFolder, plan: &Plan) -> Result<bool> {
 }
 
 /// The first look at a plan.
-pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
+pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) -> Result<()> {
     let t = &plan.target;
     printer.line(printer.bold(&format!(
         "{}: {} (kops) -> {} (EKS {}, {})",
@@ -145,8 +149,8 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
     printer.line("");
     printer.line(printer.bold("Objects of blue"));
     let mut fates: BTreeMap<Fate, usize> = BTreeMap::new();
-    for v in &plan.verdicts {
-        *fates.entry(v.verdict).or_default() += 1;
+    for head in plan.verdicts.heads() {
+        *fates.entry(head?.verdict).or_default() += 1;
     }
     for (fate, n) in fates {
         printer.line(format!("  {:<8} {n}", fate_name(fate)));
@@ -167,6 +171,7 @@ pub fn summary(plan: &Plan, printer: &Printer, all_findings: bool) {
         }
     }
     timeline(plan, printer);
+    Ok(())
 }
 
 /// `3 to create, 2 adopted, 1 left to Terraform`: what is done with the resources of green; nothing when the plan is of an

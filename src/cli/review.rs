@@ -27,7 +27,7 @@ pub fn run(args: &ReviewArgs, global: &Global, printer: &Printer) -> Result<u8> 
         return Ok(exit::DONE);
     }
     if args.approve.is_empty() {
-        summary(&plan, printer, args.all_findings);
+        summary(&plan, printer, args.all_findings)?;
         for phase in phases(&plan) {
             show(&plan, phase, &approvals, printer);
         }

@@ -3,8 +3,8 @@
 use crate::error::{Error, Kind, Result};
 use crate::object::{ObjectId, digest};
 use crate::plan::model::{Basis, Plan};
-use crate::world::{self, World, kube::ApiKind};
-use std::collections::BTreeMap;
+use crate::world::{self, World};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Compares account, region, blue's uid and CA, and the zones with what the plan was made from. Reads only.
@@ -81,23 +81,37 @@ pub(super) fn object_hash(object: &serde_json::Value) -> String {
 /// What differs between the world and what the plan was made from, one line each. Reads only.
 pub async fn drift(world: &World, plan: &Plan) -> Result<Vec<String>> {
     let mut lines = vec![];
-    if !plan.basis.objects.is_empty() {
-        let mut found: BTreeMap<String, String> = BTreeMap::new();
-        let kinds = again(|| world.blue.kinds(false)).await?;
-        for kind in kinds_of(plan, &kinds) {
-            for item in again(|| world.blue.list(kind)).await?.items {
-                if let Some(id) = ObjectId::of(&item) {
-                    found.insert(id.to_string(), object_hash(&item));
+    let read = kinds_of(plan)?;
+    if !read.is_empty() {
+        // One bit an object instead of its name and hash: blue may have 100,000.
+        let mut seen = vec![false; plan.verdicts.len()];
+        for kind in again(|| world.blue.kinds(false)).await? {
+            let version = kind.api_version();
+            let spelled = ObjectId::new(&version, &kind.kind, None, "").to_string();
+            if !read.contains(&(spelled, version)) {
+                continue;
+            }
+            for item in again(|| world.blue.list(&kind)).await?.items {
+                let Some(id) = ObjectId::of(&item) else {
+                    continue;
+                };
+                let object = id.to_string();
+                let Some((n, head)) = plan.verdicts.head(&object)? else {
+                    continue;
+                };
+                seen[n] = true;
+                if head.basis.is_some_and(|b| b != object_hash(&item)) {
+                    lines.push(format!("{object}: changed on blue"));
                 }
             }
         }
-        for (object, hash) in &plan.basis.objects {
-            match found.get(object) {
-                None => lines.push(format!("{object}: gone from blue")),
-                Some(now) if now != hash => lines.push(format!("{object}: changed on blue")),
-                Some(_) => {}
+        for (head, seen) in plan.verdicts.heads().zip(seen) {
+            let head = head?;
+            if head.basis.is_some() && !seen {
+                lines.push(format!("{}: gone from blue", head.object));
             }
         }
+        lines.sort();
     }
     if !plan.basis.records.is_empty() {
         let mut found: BTreeMap<String, String> = BTreeMap::new();
@@ -118,18 +132,14 @@ pub async fn drift(world: &World, plan: &Plan) -> Result<Vec<String>> {
     Ok(lines)
 }
 
-/// Kinds that the plan read, each in the version in which it read it.
-fn kinds_of<'k>(plan: &Plan, kinds: &'k [ApiKind]) -> Vec<&'k ApiKind> {
-    kinds
-        .iter()
-        .filter(|k| {
-            let version = k.api_version();
-            let spelled = ObjectId::new(&version, &k.kind, None, "").to_string();
-            plan.verdicts.iter().any(|v| {
-                v.api_version == version
-                    && v.object.starts_with(&spelled)
-                    && plan.basis.objects.contains_key(&v.object)
-            })
-        })
-        .collect()
+/// Kinds of what the plan was made from, as `kind/` or `kind.group/`, each with the version in which it was read.
+fn kinds_of(plan: &Plan) -> Result<BTreeSet<(String, String)>> {
+    let mut kinds = BTreeSet::new();
+    for head in plan.verdicts.heads() {
+        let head = head?;
+        if let (Some(_), Some((kind, _))) = (&head.basis, head.object.split_once('/')) {
+            kinds.insert((format!("{kind}/"), head.api_version));
+        }
+    }
+    Ok(kinds)
 }

@@ -334,32 +334,32 @@ async fn a_wrong_account_cluster_or_zone_stops_before_the_first_write() {
 async fn drift_of_blue_stops_a_new_run_and_is_shown_but_does_not_stop_a_begun_one() {
     let toy = Toy::new();
     let mut plan = plan();
-    plan.verdicts = ["web", "api"]
-        .iter()
-        .map(|n| crate::plan::model::Verdict {
-            object: format!("configmap/toy/{n}"),
-            api_version: "v1".into(),
-            verdict: crate::plan::model::Fate::Copied,
-            rules: vec![],
-            target: None,
-            park: None,
-        })
-        .collect();
     let listing = toy
         .world()
         .blue
         .list(&toy.world().blue.kinds(false).await.unwrap()[0])
         .await
         .unwrap();
-    for item in &listing.items {
-        let id = crate::object::ObjectId::of(item).unwrap().to_string();
-        plan.basis
-            .objects
-            .insert(id, crate::engine::pins::object_hash(item));
-    }
-    plan.basis
-        .objects
-        .insert("configmap/toy/lost".into(), "x".into());
+    let verdict = |object: String, basis: String| crate::plan::model::Verdict {
+        object,
+        api_version: "v1".into(),
+        verdict: crate::plan::model::Fate::Copied,
+        rules: vec![],
+        target: None,
+        basis: Some(basis),
+        park: None,
+    };
+    let mut verdicts: Vec<_> = listing
+        .items
+        .iter()
+        .map(|item| {
+            let id = crate::object::ObjectId::of(item).unwrap().to_string();
+            verdict(id, crate::engine::pins::object_hash(item))
+        })
+        .collect();
+    let still_there = verdicts.clone();
+    verdicts.push(verdict("configmap/toy/lost".into(), "x".into()));
+    plan.verdicts = verdicts.into();
     let journal = Arc::new(Journal::memory());
     let error = engine_with(&toy, &journal, plan.clone(), silent())
         .forward(None)
@@ -371,7 +371,7 @@ async fn drift_of_blue_stops_a_new_run_and_is_shown_but_does_not_stop_a_begun_on
         "{}",
         error.message
     );
-    plan.basis.objects.remove("configmap/toy/lost");
+    plan.verdicts = still_there.into();
     toy.put(Side::Blue, "web", "edited");
     let error = engine_with(&toy, &journal, plan.clone(), silent())
         .forward(None)

@@ -524,7 +524,7 @@ pub fn plan() -> Plan {
             access: vec![],
         },
         findings: vec![],
-        verdicts: vec![],
+        verdicts: Default::default(),
         fields: vec![],
         hazards: Default::default(),
         network: Default::default(),

@@ -402,6 +402,7 @@ fn a_file_system_driver_comes_with_its_role_and_takes_the_place_of_the_one_on_bl
     );
     let v = p
         .verdicts
+        .all()
         .iter()
         .find(|v| v.object == "deployment/kube-system/efs-csi-controller")
         .expect("a verdict");

@@ -1,24 +1,38 @@
-//! The plan on disk: canonical JSON whose digest must hold.
+//! The plan on disk: plan.json and, beside it, its verdicts; together the canonical JSON whose digest must hold.
 
 use super::model::Plan;
+use super::objects::{self, Lines, Pin, short, temporary};
+use super::verdicts::Verdicts;
 use crate::error::{Error, Kind, Result};
-use crate::object::{Hashing, digest, separate, write_canonical};
+use crate::object::{Hashing, separate, write_canonical};
 use serde::Serialize;
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
-/// sha256 over the canonical JSON of everything but the digest itself.
+/// sha256 over the canonical JSON of everything but the digest itself; empty, which no plan's digest is, when its verdicts cannot be read from disk any more.
 pub fn digest_of(plan: &Plan) -> String {
     let mut hash = Hashing::default();
-    write(plan, false, None, &mut hash).expect("a hash takes what is written");
-    hash.hex()
+    match write(plan, Form::Unsigned, None, &mut hash) {
+        Ok(()) => hash.hex(),
+        Err(_) => String::new(),
+    }
+}
+
+/// What of a plan is written.
+#[derive(Clone, Copy)]
+enum Form<'p> {
+    /// All but the digest: what is hashed.
+    Unsigned,
+    /// All but the verdicts, in whose place stands where they are.
+    Pinned(&'p Pin),
 }
 
 /// Writes the canonical JSON of a plan piece by piece: a plan of 50,000 objects is hundreds of megabytes as one JSON value.
 fn write(
     plan: &Plan,
-    with_digest: bool,
+    form: Form<'_>,
     indent: Option<usize>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
@@ -41,29 +55,28 @@ fn write(
         steps,
         timeline,
     } = plan;
-    let mut w = Fields {
-        out,
-        indent,
-        begun: false,
-    };
+    let mut w = Fields::new(out, indent);
     w.one("api_version", api_version)?;
     w.one("basis", basis)?;
     w.one("cost", cost)?;
-    if with_digest {
+    if let Form::Pinned(_) = form {
         w.one("digest", digest)?;
     }
-    w.list("fields", fields)?;
-    w.list("findings", findings)?;
-    w.list("generated", generated)?;
+    w.list("fields", fields.iter().map(Ok))?;
+    w.list("findings", findings.iter().map(Ok))?;
+    w.list("generated", generated.iter().map(Ok))?;
     w.one("hazards", hazards)?;
     w.one("kind", kind)?;
-    w.list("names", names)?;
+    w.list("names", names.iter().map(Ok))?;
     w.one("network", network)?;
     w.one("spec", spec)?;
-    w.list("steps", steps)?;
+    w.list("steps", steps.iter().map(Ok))?;
     w.one("target", target)?;
     w.one("timeline", timeline)?;
-    w.list("verdicts", verdicts)?;
+    match form {
+        Form::Unsigned => w.list("verdicts", verdicts.iter())?,
+        Form::Pinned(pin) => w.one("verdicts", pin)?,
+    }
     separate(false, w.indent, w.out)?;
     w.out.write_all(b"}")
 }
@@ -75,7 +88,14 @@ struct Fields<'o> {
     begun: bool,
 }
 
-impl Fields<'_> {
+impl<'o> Fields<'o> {
+    fn new(out: &'o mut dyn Write, indent: Option<usize>) -> Self {
+        Fields {
+            out,
+            indent,
+            begun: false,
+        }
+    }
     fn key(&mut self, key: &str) -> std::io::Result<()> {
         if !self.begun {
             self.out.write_all(b"{")?;
@@ -86,53 +106,78 @@ impl Fields<'_> {
         self.out
             .write_all(if self.indent.is_some() { b": " } else { b":" })
     }
-    fn one<T: Serialize>(&mut self, key: &str, value: &T) -> std::io::Result<()> {
+    fn value(&mut self, key: &str, value: &Value) -> std::io::Result<()> {
         self.key(key)?;
-        write_canonical(
-            &serde_json::to_value(value)?,
-            self.indent.map(|n| n + 2),
-            self.out,
-        )
+        write_canonical(value, self.indent.map(|n| n + 2), self.out)
     }
-    fn list<T: Serialize>(&mut self, key: &str, list: &[T]) -> std::io::Result<()> {
+    fn one<T: Serialize>(&mut self, key: &str, value: &T) -> std::io::Result<()> {
+        self.value(key, &serde_json::to_value(value)?)
+    }
+    fn list<T: Serialize>(
+        &mut self,
+        key: &str,
+        list: impl Iterator<Item = Result<T>>,
+    ) -> std::io::Result<()> {
         self.key(key)?;
-        if list.is_empty() {
-            return self.out.write_all(b"[]");
-        }
         let inner = self.indent.map(|n| n + 4);
         self.out.write_all(b"[")?;
-        for (n, item) in list.iter().enumerate() {
-            separate(n > 0, inner, self.out)?;
+        let mut any = false;
+        for item in list {
+            let item = item.map_err(std::io::Error::other)?;
+            separate(any, inner, self.out)?;
             write_canonical(&serde_json::to_value(item)?, inner, self.out)?;
+            any = true;
         }
-        separate(false, self.indent.map(|n| n + 2), self.out)?;
+        separate(false, self.indent.filter(|_| any).map(|n| n + 2), self.out)?;
         self.out.write_all(b"]")
     }
 }
 
-/// Reads and verifies a plan.
+/// Reads and verifies a plan: plan.json, and beside it the file with its verdicts, which stay on disk.
 pub fn load(path: &Path) -> Result<Plan> {
     let place = path.display().to_string();
+    let again = "Make it again with `crossfade plan`.";
+    let no_plan = |e: serde_json::Error| {
+        Error::new(Kind::BadInput, format!("this is no plan: {e}"))
+            .at(format!("{place}:{}:{}", e.line(), e.column()))
+            .remedy(again)
+    };
     let text = std::fs::read_to_string(path).map_err(|e| {
         Error::new(Kind::BadInput, format!("the plan cannot be read: {e}"))
             .at(&place)
             .remedy("Run `crossfade plan` first, or give the folder that holds plan.json.")
     })?;
-    parse(&text, &place)
-}
-
-/// Reads and verifies a plan from text; `place` is for errors.
-pub fn parse(text: &str, place: &str) -> Result<Plan> {
-    let plan: Plan = serde_json::from_str(text).map_err(|e| {
-        Error::new(Kind::BadInput, format!("this is no plan: {e}"))
-            .at(format!("{place}:{}:{}", e.line(), e.column()))
-            .remedy("Make it again with `crossfade plan`.")
+    // The digest covers what the files say, not only what this version understands of them.
+    let mut raw: BTreeMap<String, Value> = serde_json::from_str(&text).map_err(no_plan)?;
+    if raw.get("verdicts").is_some_and(Value::is_array) {
+        return Err(Error::new(
+            Kind::StalePlan,
+            "this plan is of an older crossfade: its verdicts stand in plan.json itself",
+        )
+        .at(&place)
+        .remedy(again));
+    }
+    raw.remove("verdicts");
+    raw.remove("digest");
+    let mut hash = Hashing::default();
+    let mut w = Fields::new(&mut hash, None);
+    for (key, value) in raw {
+        w.value(&key, &value).map_err(|e| io(&place, &e))?;
+    }
+    let mut plan: Plan = serde_json::from_str(&text).map_err(no_plan)?;
+    drop(text);
+    let pin = plan.verdicts.pin().cloned().unwrap_or_default();
+    // `verdicts` is the last key, and its lines are canonical already: what stands in two files is one document.
+    w.key("verdicts").map_err(|e| io(&place, &e))?;
+    let mut before: &[u8] = b"[";
+    let lines = Lines::open(path, &pin, &mut |line| {
+        hash_all(w.out, &[before, line]);
+        before = b",";
     })?;
-    // The digest covers what the file says, not only what this version understands of it.
-    let mut raw: Value = serde_json::from_str(text)
-        .map_err(|e| Error::new(Kind::BadInput, format!("this is no plan: {e}")).at(place))?;
-    raw.as_object_mut().map(|o| o.shift_remove("digest"));
-    let actual = digest(&raw);
+    let end: &[u8] = if pin.lines == 0 { b"[]}" } else { b"]}" };
+    hash_all(w.out, &[end]);
+    plan.verdicts = Verdicts::on_disk(lines);
+    let actual = hash.hex();
     if actual != plan.digest {
         return Err(Error::new(
             Kind::StalePlan,
@@ -148,64 +193,57 @@ pub fn parse(text: &str, place: &str) -> Result<Plan> {
     Ok(plan)
 }
 
-fn short(digest: &str) -> String {
-    digest.chars().take(12).collect()
+/// A hash takes all that is written to it.
+fn hash_all(out: &mut dyn Write, pieces: &[&[u8]]) {
+    for piece in pieces {
+        let _ = out.write_all(piece);
+    }
 }
 
-/// Writes a plan: canonical JSON, pretty for people, through a temporary file so that no half plan is ever seen.
+/// Writes a plan: canonical JSON, pretty for people, and beside it its verdicts, one line each; through temporary files, so that no half plan is ever
+/// seen. A crash between the two renames leaves a plan.json whose pin does not hold, beside the new one that was to take its place: [`load`] says so.
 pub fn store(path: &Path, plan: &Plan) -> Result<()> {
     let place = path.display().to_string();
-    let fail = |e: std::io::Error| {
-        Error::new(Kind::BadInput, format!("the plan cannot be written: {e}"))
-            .at(&place)
-            .remedy("Check the folder and the space on the disk.")
-    };
-    let tmp = path.with_extension("json.tmp");
-    let f = std::fs::File::create(&tmp).map_err(fail)?;
-    let mut out = std::io::BufWriter::new(&f);
-    write(plan, true, Some(0), &mut out)
-        .and_then(|()| out.write_all(b"\n"))
-        .and_then(|()| out.flush())
-        .map_err(fail)?;
-    drop(out);
-    f.sync_all().map_err(fail)?;
-    std::fs::rename(&tmp, path).map_err(fail)
+    let beside = objects::beside(path);
+    let pin = written(&beside, |out| {
+        objects::write(&beside, plan.verdicts.iter(), out)
+    })
+    .map_err(|e| io(&place, &e))?;
+    written(path, |out| {
+        write(plan, Form::Pinned(&pin), Some(0), out)?;
+        out.write_all(b"\n")
+    })
+    .and_then(|()| placed(&beside))
+    .and_then(|()| placed(path))
+    .map_err(|e| io(&place, &e))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::object::{canonical, sha256_hex};
+/// Writes what is to become a file, durably, beside it.
+fn written<T>(
+    path: &Path,
+    content: impl FnOnce(&mut dyn Write) -> std::io::Result<T>,
+) -> std::io::Result<T> {
+    let f = std::fs::File::create(temporary(path))?;
+    let mut out = std::io::BufWriter::new(&f);
+    let result = content(&mut out)?;
+    out.flush()?;
+    drop(out);
+    f.sync_all()?;
+    Ok(result)
+}
 
-    fn plan() -> Plan {
-        let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("plans/demo/snapshot");
-        let snapshot = crate::snapshot::store::read(&dir).expect("the demo's snapshot");
-        super::super::plan(&crate::spec::defaults_for(&snapshot), &snapshot)
-    }
+/// Gives what was written its name, durably.
+fn placed(path: &Path) -> std::io::Result<()> {
+    std::fs::rename(temporary(path), path)?;
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    std::fs::File::open(folder)?.sync_all()
+}
 
-    #[test]
-    fn a_plan_written_piece_by_piece_is_the_canonical_json_of_the_whole() {
-        let plan = plan();
-        let mut whole = serde_json::to_value(&plan).expect("plain data");
-        let mut pieces = Vec::new();
-        write(&plan, true, None, &mut pieces).expect("memory");
-        assert!(canonical(&whole) == String::from_utf8(pieces).expect("UTF-8"));
-        whole.as_object_mut().map(|o| o.shift_remove("digest"));
-        assert_eq!(plan.digest, sha256_hex(canonical(&whole)));
-    }
-
-    #[test]
-    fn a_stored_plan_is_readable_and_reads_back_the_same() {
-        let plan = plan();
-        let dir = tempfile::tempdir().expect("a folder");
-        let path = dir.path().join("plan.json");
-        store(&path, &plan).expect("stored");
-        let text = std::fs::read_to_string(&path).expect("text");
-        assert!(
-            text.starts_with("{\n  \"api_version\": \"crossfade.dev/v1alpha1\",\n  \"basis\": {\n"),
-            "{}",
-            &text[..200]
-        );
-        assert!(load(&path).expect("the digest holds") == plan);
-    }
+fn io(place: &str, e: &std::io::Error) -> Error {
+    Error::new(Kind::BadInput, format!("the plan cannot be written: {e}"))
+        .at(place)
+        .remedy("Check the folder and the space on the disk.")
 }

@@ -15,18 +15,23 @@ pub mod hazards;
 pub mod iam;
 mod kops;
 pub mod model;
+mod objects;
 mod resources;
 mod steps;
 mod timeline;
 mod trust;
+pub mod verdicts;
 mod waivers;
 
-pub use file::{digest_of, load, parse, store};
+pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
+pub use objects::beside as objects_file;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;
+#[cfg(test)]
+mod disk_tests;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -107,7 +112,8 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let read = fates::read(snapshot);
     findings.extend(read.findings);
     findings.extend(fates::changes(&spec, snapshot));
-    let mut verdicts = verdicts(snapshot, &cx, &mut findings);
+    let instances = names.instances.iter().map(|(d, _)| d.as_str()).collect();
+    let mut verdicts = verdicts(snapshot, &cx, &instances, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
@@ -117,7 +123,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
-    let basis = basis(&spec, snapshot, &verdicts, &names, &target);
+    let basis = basis(&spec, snapshot, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
@@ -176,7 +182,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         basis,
         target,
         findings,
-        verdicts,
+        verdicts: verdicts.into(),
         generated,
         fields: read.fields,
         hazards,
@@ -202,8 +208,13 @@ fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
     spec
 }
 
-/// One verdict per object, each with its findings.
-fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> Vec<Verdict> {
+/// One verdict per object, each with its findings. The hash of an ExternalDNS of blue counts even if it is not copied: names hang on it.
+fn verdicts(
+    snapshot: &Snapshot,
+    cx: &Context,
+    instances: &BTreeSet<&str>,
+    findings: &mut Vec<Finding>,
+) -> Vec<Verdict> {
     let mut seen: BTreeMap<String, String> = BTreeMap::new();
     let mut out = vec![];
     for object in &snapshot.blue.objects {
@@ -242,7 +253,9 @@ fn verdicts(snapshot: &Snapshot, cx: &Context, findings: &mut Vec<Finding>) -> V
         seen.insert(name.clone(), id.api_version.clone());
         let r = rewrite::rewrite(object, cx);
         findings.extend(r.findings);
+        let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
         out.push(Verdict {
+            basis: (used || instances.contains(name.as_str())).then(|| rewrite::basis_hash(object)),
             object: name,
             api_version: id.api_version,
             verdict: r.fate,
@@ -266,32 +279,12 @@ fn without_values(mut target: Value) -> Value {
 }
 
 /// What the plan was made from.
-fn basis(
-    spec: &Spec,
-    snapshot: &Snapshot,
-    verdicts: &[Verdict],
-    names: &dns::Names,
-    target: &model::Target,
-) -> Basis {
-    let used: BTreeSet<&str> = verdicts
-        .iter()
-        .filter(|v| matches!(v.verdict, Fate::Copied | Fate::Changed | Fate::Held))
-        .map(|v| v.object.as_str())
-        .collect();
-    let mut objects = BTreeMap::new();
-    for o in &snapshot.blue.objects {
-        if let Some(id) = ObjectId::of(o).map(|i| i.to_string())
-            && (used.contains(id.as_str()) || names.instances.iter().any(|(d, _)| *d == id))
-        {
-            objects.entry(id).or_insert_with(|| rewrite::basis_hash(o));
-        }
-    }
+fn basis(spec: &Spec, snapshot: &Snapshot, names: &dns::Names, target: &model::Target) -> Basis {
     Basis {
         account: spec.aws.account.clone(),
         region: Some(target.cluster.region.clone()).filter(|r| !r.is_empty()),
         blue: snapshot.blue.identity.clone(),
         zones: names.zones.clone(),
-        objects,
         records: names.basis.clone(),
         not_checked: snapshot
             .not_checked

@@ -18,14 +18,14 @@ pub struct Plan {
     pub digest: String,
     /// The spec it was made from (defaults filled in). Holds no secrets by construction.
     pub spec: Spec,
-    /// What it was made from: pins and hashes, compared with the world before the first write.
+    /// What it was made from: pins and hashes, compared with the world before the first write (hashes of objects stand in their verdicts).
     pub basis: Basis,
     /// What green will be.
     pub target: Target,
     /// Verdicts of checks.
     pub findings: Vec<Finding>,
     /// One per object of blue, sorted by object.
-    pub verdicts: Vec<Verdict>,
+    pub verdicts: super::verdicts::Verdicts,
     /// Objects that only green has (ExternalDNS, storage class, ...), complete, in order of creation.
     pub generated: Vec<Value>,
     /// What becomes of each field of the kops documents.
@@ -60,8 +60,6 @@ pub struct Basis {
     pub blue: Option<ClusterIdentity>,
     /// Zone ids by zone name.
     pub zones: BTreeMap<String, String>,
-    /// Hash of each object of blue that the plan copies, changes or holds (`rewrite::basis_hash`: no status, no metadata noise, no replica count).
-    pub objects: BTreeMap<String, String>,
     /// Hash of each record set that the plan will touch.
     pub records: BTreeMap<String, String>,
     /// What was not read, as `what: why`.
@@ -140,6 +138,9 @@ pub struct Verdict {
     pub rules: Vec<String>,
     /// The object as it is created on green (parked); `None` when skipped or refused. Secret values are `HASH_PREFIX` markers: the run streams the real ones.
     pub target: Option<Value>,
+    /// Hash of the object as it was read, of what the plan copies, changes or holds (`rewrite::basis_hash`: no status, no metadata noise, no replica count).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub basis: Option<String>,
     /// How it is parked and woken; `None` for what needs no parking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub park: Option<Park>,

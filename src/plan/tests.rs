@@ -244,6 +244,7 @@ pub(crate) fn shop() -> (Spec, Snapshot) {
 
 fn verdict<'p>(plan: &'p model::Plan, object: &str) -> &'p model::Verdict {
     plan.verdicts
+        .all()
         .iter()
         .find(|v| v.object == object)
         .unwrap_or_else(|| panic!("no {object}"))
@@ -394,6 +395,7 @@ fn every_object_of_the_shop_has_the_fate_that_its_owner_would_expect() {
     assert_eq!(config["data"]["DATABASE_HOST"], "10.20.0.6");
     for v in p
         .verdicts
+        .all()
         .iter()
         .filter(|v| v.object.contains("/kube-system/"))
     {

@@ -57,6 +57,10 @@ pub fn trace(object: &Value, cx: &Context) -> (Rewritten, Vec<Hunk>) {
 
 fn judge(work: &mut Work) {
     skip::decide(work);
+    if work.decided() {
+        // Of what stays behind nothing is tidied: its verdict names only what decided.
+        return;
+    }
     metadata::clean(work);
     if !work.decided() {
         apis::convert(work);

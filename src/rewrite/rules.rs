@@ -244,7 +244,7 @@ pub const RULES: [Rule; 72] = [
     rule(
         47,
         Rewrite,
-        "a StatefulSet gets green's storage class when it is created: later it cannot change",
+        "workloads start parked at 0 and wake at blue's live size; a StatefulSet gets green's storage class when it is created, later it cannot change",
     ),
     rule(
         48,

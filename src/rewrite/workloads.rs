@@ -365,7 +365,9 @@ fn volume_claims(w: &mut Work) {
 /// Rules 12, 39, 46: pod templates of all kinds.
 fn pod_template(w: &mut Work, template: &str) {
     let meta = format!("{template}/metadata");
-    take(&mut w.object, &format!("{meta}/creationTimestamp"));
+    if take(&mut w.object, &format!("{meta}/creationTimestamp")).is_some() {
+        w.tidied(6);
+    }
     if w.object
         .pointer(&meta)
         .and_then(Value::as_object)

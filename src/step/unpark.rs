@@ -31,10 +31,9 @@ struct Awake {
     awake: Value,
 }
 
-fn park<'a>(cx: &'a Cx, object: &str) -> StepResult<&'a Park> {
+fn park(cx: &Cx, object: &str) -> StepResult<Park> {
     cx.verdict(object)?
         .park
-        .as_ref()
         .ok_or_else(|| refused(object, "the plan does not park it", "make the plan again"))
 }
 

@@ -7,6 +7,7 @@ use crate::world::kube::{ApiKind, Kube};
 use crate::world::{Class, Error};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Annotation that marks what a run made on green.
 pub const RUN_ANNOTATION: &str = "crossfade.dev/run";
@@ -41,31 +42,28 @@ pub fn refused(
 
 impl Cx {
     /// The verdict on an object of blue.
-    pub fn verdict(&self, object: &str) -> StepResult<&Verdict> {
-        self.plan
-            .verdicts
-            .iter()
-            .find(|v| v.object == object)
-            .ok_or_else(|| {
-                refused(
-                    object,
-                    "the plan has no verdict on it",
-                    "make the plan again",
-                )
-            })
+    pub fn verdict(&self, object: &str) -> StepResult<Verdict> {
+        let found = self.plan.verdicts.get(object);
+        let found = found.map_err(|e| refused(object, format!("{e} ({})", e.at), e.remedy))?;
+        found.map(Cow::into_owned).ok_or_else(|| {
+            refused(
+                object,
+                "the plan has no verdict on it",
+                "make the plan again",
+            )
+        })
     }
 
     /// The object as the plan wants it on green.
-    pub fn target(&self, object: &str) -> StepResult<&Value> {
+    pub fn target(&self, object: &str) -> StepResult<Value> {
         self.verdict(object)?
             .target
-            .as_ref()
             .ok_or_else(|| refused(object, "the plan does not copy it", "make the plan again"))
     }
 
     /// The object's id on green.
     pub fn green_id(&self, object: &str) -> StepResult<ObjectId> {
-        ObjectId::of(self.target(object)?)
+        ObjectId::of(&self.target(object)?)
             .ok_or_else(|| refused(object, "its target has no name", "make the plan again"))
     }
 

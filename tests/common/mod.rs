@@ -94,8 +94,7 @@ impl Dir {
         self.run_folder().join("journal.jsonl")
     }
     pub fn write_plan(&self, plan: &Plan) {
-        let text = serde_json::to_string_pretty(plan).unwrap();
-        fs::write(self.folder().join("plan.json"), text).unwrap();
+        crossfade::plan::store(&self.folder().join("plan.json"), plan).unwrap();
     }
     /// Fills the journal of the plan's run.
     pub fn journal(&self, records: Vec<Record>) {
@@ -172,7 +171,7 @@ pub fn plan() -> Plan {
         "api_version": "crossfade.dev/v1alpha1", "kind": "Plan", "digest": "",
         "spec": {"apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": "shop",
             "blue": {"cluster": "shop.test", "kubeconfig": "kubeconfig", "context": "shop"}, "green": {"name": "shop-green"}, "aws": {"region": "eu-west-1"}},
-        "basis": {"account": "000000000000", "region": "eu-west-1", "blue": {"uid": "uid-1", "caSha256": "ca-1"}, "zones": {"shop.test": "Z1"}, "objects": {}, "records": {}, "not_checked": []},
+        "basis": {"account": "000000000000", "region": "eu-west-1", "blue": {"uid": "uid-1", "caSha256": "ca-1"}, "zones": {"shop.test": "Z1"}, "records": {}, "not_checked": []},
         "target": {"cluster": {"name": "shop-green", "version": "1.36", "region": "eu-west-1", "subnets": ["subnet-1"]},
             "node_groups": [{"name": "nodes", "instance_group": "nodes", "instance_types": ["t3.medium"], "capacity_type": "ON_DEMAND", "ami_type": "AL2023_x86_64_STANDARD", "min": 1, "max": 3, "desired": 2, "disk_gib": 20, "disk_type": "gp3", "subnets": ["subnet-1"], "labels": {}, "taints": []}],
             "roles": [{"name": "shop-green-node", "policies": ["arn:aws:iam::aws:policy/AmazonEKSWorkerNodePolicy"], "existing": false}], "addons": [{"name": "vpc-cni", "replaces": "calico"}]},

@@ -243,6 +243,7 @@ fn id_10_what_kops_would_delete_under_green_is_said_and_shared_things_are_not() 
     let p = crate::plan::plan(&spec(), &s);
     let moves = p
         .verdicts
+        .all()
         .iter()
         .any(|v| v.object == "persistentvolume/pv1" && v.target.is_some());
     assert!(

@@ -320,5 +320,5 @@ fn sng_08_a_lock_outside_of_the_cluster_is_named_and_leases_are_not() {
             json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", "namespace": "n"}}),
         ]),
     );
-    assert!(p.verdicts.iter().all(|v| v.target.is_none()));
+    assert!(p.verdicts.all().iter().all(|v| v.target.is_none()));
 }

@@ -82,8 +82,11 @@ pub(super) fn show(p: &Printer, changes: &Changes) {
             p.line("  changes: none, green gets what blue has");
         }
         Changes::Hunks(hunks) => {
+            // What the API server owns goes from every object: one line, after what somebody may want to read.
+            let (owned, told): (Vec<&Hunk>, Vec<&Hunk>) =
+                hunks.iter().partition(|h| h.rules == ["replay.md 6"]);
             p.line("  changes from blue to green:");
-            for h in hunks {
+            for h in told {
                 let by: Vec<&str> = h.rules.iter().map(String::as_str).collect();
                 p.line(format!(
                     "  {}  ({})",
@@ -96,6 +99,10 @@ pub(super) fn show(p: &Printer, changes: &Changes) {
                 if let Some(v) = &h.after {
                     p.line(format!("    + {}", short(v)));
                 }
+            }
+            if !owned.is_empty() {
+                let paths: Vec<String> = owned.iter().map(|h| spelled(&h.path)).collect();
+                p.line(format!("  left out: {}  (replay.md 6)", paths.join(", ")));
             }
         }
     }

@@ -31,13 +31,13 @@ pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8>
     // Only for what the plan leaves out: defaults that nobody wrote, and records that stay as they are.
     let snapshot = crate::snapshot::store::read(&folder.snapshot()).ok();
     let query = Query::read(&args.what);
-    let mut found = search::search(&plan, snapshot.as_ref(), &query);
+    let mut found = search::search(&plan, snapshot.as_ref(), &query)?;
     // A question that hits half the cluster gets verdicts, not half a cluster of differences.
     if found.verdicts.len() <= DIFFERENCES {
-        found.changes = changes::of(&plan, snapshot.as_ref(), found.verdicts.iter().copied());
+        found.changes = changes::of(&plan, snapshot.as_ref(), found.verdicts.iter().map(AsRef::as_ref));
     }
     if found.is_empty() {
-        return Err(nothing(&plan, snapshot.as_ref(), &args.what, &query)
+        return Err(nothing(&plan, snapshot.as_ref(), &args.what, &query)?
             .at(folder.plan().display().to_string()));
     }
     if printer.json() {
@@ -48,8 +48,8 @@ pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8>
     Ok(exit::DONE)
 }
 
-fn nothing(plan: &Plan, snapshot: Option<&Snapshot>, what: &str, query: &Query) -> Error {
-    let near = near::near(plan, what);
+fn nothing(plan: &Plan, snapshot: Option<&Snapshot>, what: &str, query: &Query) -> Result<Error> {
+    let near = near::near(plan, what)?;
     let mut remedy = if near.is_empty() {
         "objects are spelled kind/namespace/name, as in deployment/orders/orders, fields as in spec.kubelet.maxPods; a part of an object's name is enough".to_string()
     } else {
@@ -66,9 +66,9 @@ fn nothing(plan: &Plan, snapshot: Option<&Snapshot>, what: &str, query: &Query) 
             "; records that stay as they are stand in the snapshot, which is not beside this plan",
         );
     }
-    Error::new(
+    Ok(Error::new(
         Kind::BadInput,
         format!("the plan says nothing about {what:?}"),
     )
-    .remedy(remedy)
+    .remedy(remedy))
 }

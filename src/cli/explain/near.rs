@@ -1,14 +1,17 @@
 //! What may have been meant when the plan says nothing.
 
+use crate::error::Result;
 use crate::plan::fates::{self, Doc};
 use crate::plan::model::Plan;
 use std::collections::BTreeSet;
 
 /// Up to five things of the plan that are spelled alike.
-pub(super) fn near(plan: &Plan, asked: &str) -> Vec<String> {
+pub(super) fn near(plan: &Plan, asked: &str) -> Result<Vec<String>> {
     let mut all: BTreeSet<String> = BTreeSet::new();
     let t = &plan.target;
-    all.extend(plan.verdicts.iter().map(|v| v.object.clone()));
+    for name in plan.verdicts.names() {
+        all.insert(name?);
+    }
     all.extend(plan.names.iter().map(|n| n.host.clone()));
     all.extend(plan.findings.iter().map(|f| f.id.clone()));
     all.extend(
@@ -37,7 +40,7 @@ pub(super) fn near(plan: &Plan, asked: &str) -> Vec<String> {
         .filter_map(|c| Some((score(&asked, &last, &c.to_lowercase())?, c)))
         .collect();
     scored.sort();
-    scored.into_iter().map(|(_, c)| c).take(5).collect()
+    Ok(scored.into_iter().map(|(_, c)| c).take(5).collect())
 }
 
 /// Smaller is nearer; `None` when it is not near at all.

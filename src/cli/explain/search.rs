@@ -3,6 +3,7 @@
 use super::changes::Changes;
 use super::fields::{self, Fields};
 use super::query::Query;
+use crate::error::Result;
 use crate::object::ObjectId;
 use crate::plan::model::{
     Finding, Name, Plan, StepSpec, TargetAddon, TargetNodeGroup, TargetRole, Verdict,
@@ -10,6 +11,7 @@ use crate::plan::model::{
 use crate::rewrite::rules::{self, Rule};
 use crate::snapshot::model::Snapshot;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// A record that stays as it is.
@@ -26,7 +28,7 @@ pub(super) struct LeftAlone {
 /// Everything that was found.
 #[derive(Default)]
 pub(super) struct Found<'p> {
-    pub verdicts: Vec<&'p Verdict>,
+    pub verdicts: Vec<Cow<'p, Verdict>>,
     pub generated: Vec<String>,
     pub names: Vec<&'p Name>,
     pub groups: Vec<&'p TargetNodeGroup>,
@@ -67,8 +69,12 @@ impl Found<'_> {
 }
 
 /// Answers a question. Exact spellings win over parts: `deployment/orders/orders` is not also `deployment/orders/orders-admin`.
-pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Query) -> Found<'p> {
-    match query {
+pub(super) fn search<'p>(
+    plan: &'p Plan,
+    snapshot: Option<&Snapshot>,
+    query: &Query,
+) -> Result<Found<'p>> {
+    Ok(match query {
         Query::Field { document, path } => Found {
             fields: fields::fields(plan, snapshot, document.as_deref(), path),
             ..Found::default()
@@ -132,13 +138,19 @@ pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Qu
             },
             |f| f.addons.is_empty(),
         ),
-        Query::Rule(id) => Found {
-            rule: rules::by_id(id).map(|rule| {
-                let touched = plan.verdicts.iter().filter(|v| v.rules.contains(id));
-                (rule, touched.map(|v| v.object.clone()).collect())
-            }),
-            ..Found::default()
-        },
+        Query::Rule(id) => {
+            let mut touched = vec![];
+            for head in plan.verdicts.heads() {
+                let head = head?;
+                if head.rules.contains(id) {
+                    touched.push(head.object);
+                }
+            }
+            Found {
+                rule: rules::by_id(id).map(|rule| (rule, touched)),
+                ..Found::default()
+            }
+        }
         Query::Finding(id) => either(
             id,
             |hit| Found {
@@ -151,21 +163,24 @@ pub(super) fn search<'p>(plan: &'p Plan, snapshot: Option<&Snapshot>, query: &Qu
         Query::Cluster => cluster(plan),
         Query::Record(host) => record(plan, snapshot, host),
         Query::Text(text) => {
-            let found = either(text, |hit| collect(plan, &hit), Found::is_empty);
+            let mut found = collect(plan, &|o| o == text)?;
+            if found.is_empty() {
+                found = collect(plan, &|o| o.contains(text.as_str()))?;
+            }
             if !found.is_empty() {
-                return found;
+                return Ok(found);
             }
             // `deploy/orders`: kind and name without the namespace between.
             if let Some((kind, name)) = text.split_once('/').filter(|(_, n)| !n.contains('/')) {
                 let (head, tail) = (format!("{kind}/"), format!("/{name}"));
-                let found = collect(plan, &|o: &str| o.starts_with(&head) && o.ends_with(&tail));
+                let found = collect(plan, &|o| o.starts_with(&head) && o.ends_with(&tail))?;
                 if !found.is_empty() {
-                    return found;
+                    return Ok(found);
                 }
             }
             record(plan, snapshot, text)
         }
-    }
+    })
 }
 
 /// By the exact name, else by a part of it.
@@ -216,10 +231,10 @@ fn touching<'p, 'n>(
         .collect()
 }
 
-fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Found<'p> {
+fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Result<Found<'p>> {
     let t = &plan.target;
     let mut found = Found {
-        verdicts: plan.verdicts.iter().filter(|v| hit(&v.object)).collect(),
+        verdicts: plan.verdicts.named(hit)?,
         generated: plan
             .generated
             .iter()
@@ -258,7 +273,7 @@ fn collect<'p>(plan: &'p Plan, hit: &dyn Fn(&str) -> bool) -> Found<'p> {
         .filter(|s| hit(&s.id) || touched.iter().any(|t| mentions(&s.params, t)))
         .collect();
     found.steps = steps;
-    found
+    Ok(found)
 }
 
 /// Whether a string of the parameters is exactly this.

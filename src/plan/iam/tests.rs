@@ -104,7 +104,7 @@ fn green<'p>(p: &'p Plan, name: &str) -> &'p TargetRole {
 }
 
 fn annotation(p: &Plan, object: &str) -> Option<String> {
-    let v = p.verdicts.iter().find(|v| v.object == object)?;
+    let v = p.verdicts.all().iter().find(|v| v.object == object)?;
     crate::object::annotation(v.target.as_ref()?, "eks.amazonaws.com/role-arn").map(String::from)
 }
 

@@ -51,12 +51,13 @@ pub(super) fn planned(objects: Vec<Value>) -> Plan {
 
 pub(super) fn of<'p>(plan: &'p Plan, object: &str) -> &'p Verdict {
     plan.verdicts
+        .all()
         .iter()
         .find(|v| v.object == object)
         .unwrap_or_else(|| {
             panic!(
                 "{object} among {:?}",
-                plan.verdicts.iter().map(|v| &v.object).collect::<Vec<_>>()
+                plan.verdicts.all().iter().map(|v| &v.object).collect::<Vec<_>>()
             )
         })
 }

@@ -23,6 +23,7 @@ fn on_green(c: &Company) -> (Value, bool) {
     let p = c.plan();
     let v = p
         .verdicts
+        .all()
         .iter()
         .find(|v| v.object == "deployment/shop/web")
         .expect("a verdict");
