@@ -1,5 +1,7 @@
 //! How long a plan takes and how much memory, by the size of the company: `cargo bench --bench planner`.
 //!
+//! `-- --write=FOLDER --objects=N` instead writes the plan of a company of N objects into a folder, for the memory of the verbs that read it.
+//!
 //! Each size runs in a process of its own, so that its peak memory is its own. The aim: a plan of 50,000 objects, 5,000 records, 40 instance groups and 2,000
 //! service accounts in at most 5 s and 500 MB, and the time per object flat from 5,000 to 50,000 objects.
 
@@ -72,8 +74,28 @@ fn one(size: Size) {
     );
 }
 
+/// Writes a plan folder without a snapshot: what `status`, `review` and `migrate` read.
+fn write(folder: &str, objects: usize) {
+    let snapshot = company(Size {
+        objects,
+        records: objects / 10,
+        groups: 40,
+        accounts: objects / 25,
+    });
+    let spec = crossfade::spec::defaults_for(&snapshot);
+    let plan = crossfade::plan::plan(&spec, &snapshot);
+    let path = std::path::Path::new(folder).join("plan.json");
+    std::fs::create_dir_all(folder).unwrap_or_else(|e| panic!("{folder}: {e}"));
+    crossfade::plan::store(&path, &plan).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+}
+
 fn main() {
     let args: Vec<String> = std::env::args().collect();
+    let value = |name: &str| args.iter().find_map(|a| a.strip_prefix(name));
+    if let Some(folder) = value("--write=") {
+        let objects = value("--objects=").and_then(|n| n.parse().ok());
+        return write(folder, objects.unwrap_or(100_000));
+    }
     if let Some(n) = args
         .iter()
         .find_map(|a| a.strip_prefix("--size=")?.parse::<usize>().ok())

@@ -165,7 +165,7 @@ pub struct PlanArgs {
     /// Spec file; init's defaults when absent and --snapshot is given
     #[arg(long, value_name = "FILE")]
     pub spec: Option<PathBuf>,
-    /// Where to write the plan; PLAN/plan.json in a plan folder, nowhere with --snapshot
+    /// Where to write the plan, with NAME.objects.ndjson beside NAME.json; PLAN/plan.json and PLAN/objects.ndjson in a plan folder, nowhere with --snapshot
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Every finding, also those that are folded to a count

@@ -1,4 +1,4 @@
-//! The plan folder: `migration.yaml`, `snapshot/`, `plan.json`, `approvals.json`, `run/`.
+//! The plan folder: `migration.yaml`, `snapshot/`, `plan.json`, `objects.ndjson`, `approvals.json`, `run/`.
 
 use super::args::{Folder, Global};
 use crate::error::{Error, Kind, Result};

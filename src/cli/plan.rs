@@ -1,4 +1,4 @@
-//! `plan`: snapshot and migration.yaml in, plan.json out.
+//! `plan`: snapshot and migration.yaml in, plan.json and objects.ndjson out.
 
 use super::args::{Global, PlanArgs};
 use super::exit;

@@ -7,7 +7,6 @@ use crate::error::{Error, Kind, Result};
 use crate::object::{Hashing, separate, write_canonical};
 use serde::Serialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 
@@ -147,35 +146,27 @@ pub fn load(path: &Path) -> Result<Plan> {
             .at(&place)
             .remedy("Run `crossfade plan` first, or give the folder that holds plan.json.")
     })?;
+    let mut plan: Plan = serde_json::from_str(&text).map_err(no_plan)?;
     // The digest covers what the files say, not only what this version understands of them.
-    let mut raw: BTreeMap<String, Value> = serde_json::from_str(&text).map_err(no_plan)?;
-    if raw.get("verdicts").is_some_and(Value::is_array) {
+    let mut hash = Hashing::default();
+    hash_document(&text, &["digest", "verdicts"], &mut hash);
+    drop(text);
+    let Some(pin) = plan.verdicts.pin().cloned() else {
         return Err(Error::new(
             Kind::StalePlan,
             "this plan is of an older crossfade: its verdicts stand in plan.json itself",
         )
         .at(&place)
         .remedy(again));
-    }
-    raw.remove("verdicts");
-    raw.remove("digest");
-    let mut hash = Hashing::default();
-    let mut w = Fields::new(&mut hash, None);
-    for (key, value) in raw {
-        w.value(&key, &value).map_err(|e| io(&place, &e))?;
-    }
-    let mut plan: Plan = serde_json::from_str(&text).map_err(no_plan)?;
-    drop(text);
-    let pin = plan.verdicts.pin().cloned().unwrap_or_default();
+    };
     // `verdicts` is the last key, and its lines are canonical already: what stands in two files is one document.
-    w.key("verdicts").map_err(|e| io(&place, &e))?;
-    let mut before: &[u8] = b"[";
+    hash_all(&mut hash, &[b",\"verdicts\":["]);
+    let mut between: &[u8] = b"";
     let lines = Lines::open(path, &pin, &mut |line| {
-        hash_all(w.out, &[before, line]);
-        before = b",";
+        hash_all(&mut hash, &[between, line]);
+        between = b",";
     })?;
-    let end: &[u8] = if pin.lines == 0 { b"[]}" } else { b"]}" };
-    hash_all(w.out, &[end]);
+    hash_all(&mut hash, &[b"]}"]);
     plan.verdicts = Verdicts::on_disk(lines);
     let actual = hash.hex();
     if actual != plan.digest {
@@ -194,10 +185,73 @@ pub fn load(path: &Path) -> Result<Plan> {
 }
 
 /// A hash takes all that is written to it.
-fn hash_all(out: &mut dyn Write, pieces: &[&[u8]]) {
+fn hash_all(hash: &mut Hashing, pieces: &[&[u8]]) {
     for piece in pieces {
-        let _ = out.write_all(piece);
+        let _ = hash.write_all(piece);
     }
+}
+
+/// Hashes a JSON object that reads as one, but for its closing brace and some members, without the white space between its tokens. Of what [`write`] wrote
+/// that is its canonical JSON, without a second copy of it in memory; anybody else's order of keys or spelling of a value is an edit.
+fn hash_document(text: &str, but: &[&str], hash: &mut Hashing) {
+    let bytes = text.as_bytes();
+    // Where the member of the outer object that is being read begins, and whether one was hashed.
+    let (mut member, mut any) = (0, false);
+    let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
+    for (n, b) in bytes.iter().enumerate() {
+        if in_string {
+            in_string = escaped || *b != b'"';
+            escaped = !escaped && *b == b'\\';
+            continue;
+        }
+        match b {
+            b'"' => in_string = true,
+            b'{' | b'[' => {
+                depth += 1;
+                if depth == 1 {
+                    member = n + 1;
+                }
+            }
+            b'}' | b']' | b',' => {
+                if depth == 1 {
+                    let content = bytes[member..n].trim_ascii();
+                    let skipped = but.iter().any(|k| {
+                        content
+                            .strip_prefix(b"\"")
+                            .and_then(|c| c.strip_prefix(k.as_bytes()))
+                            .is_some_and(|c| c.starts_with(b"\""))
+                    });
+                    if !skipped && !content.is_empty() {
+                        hash_all(hash, &[if any { b"," } else { b"{" }]);
+                        hash_tokens(content, hash);
+                        any = true;
+                    }
+                    member = n + 1;
+                }
+                if *b != b',' {
+                    depth = depth.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Hashes JSON without the white space between its tokens.
+fn hash_tokens(json: &[u8], hash: &mut Hashing) {
+    let (mut begin, mut in_string, mut escaped) = (0, false, false);
+    for (n, b) in json.iter().enumerate() {
+        if in_string {
+            in_string = escaped || *b != b'"';
+            escaped = !escaped && *b == b'\\';
+        } else if *b == b'"' {
+            in_string = true;
+        } else if b.is_ascii_whitespace() {
+            hash_all(hash, &[&json[begin..n]]);
+            begin = n + 1;
+        }
+    }
+    hash_all(hash, &[&json[begin..]]);
 }
 
 /// Writes a plan: canonical JSON, pretty for people, and beside it its verdicts, one line each; through temporary files, so that no half plan is ever

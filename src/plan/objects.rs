@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 const LONGEST: u64 = 16 << 20;
 
 /// What plan.json says about the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Pin {
     /// Name of the file, in the folder of plan.json.
@@ -127,7 +127,7 @@ impl Lines {
         })?;
         let mut read = Reading {
             keys: RandomState::new(),
-            entries: Vec::new(),
+            entries: Vec::with_capacity(pin.lines.min(1 << 20)),
             last: String::new(),
             fault: None,
         };

@@ -59,7 +59,7 @@ pub(super) fn of<'v>(
             continue;
         }
         let (_, hunks) = rewrite::trace(object, &cx);
-        let same = plan.basis.objects.get(&name) == Some(&rewrite::basis_hash(object));
+        let same = verdict.basis.as_ref() == Some(&rewrite::basis_hash(object));
         out.insert(
             name,
             if same {

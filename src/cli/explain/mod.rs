@@ -34,7 +34,11 @@ pub fn run(args: &ExplainArgs, global: &Global, printer: &Printer) -> Result<u8>
     let mut found = search::search(&plan, snapshot.as_ref(), &query)?;
     // A question that hits half the cluster gets verdicts, not half a cluster of differences.
     if found.verdicts.len() <= DIFFERENCES {
-        found.changes = changes::of(&plan, snapshot.as_ref(), found.verdicts.iter().map(AsRef::as_ref));
+        found.changes = changes::of(
+            &plan,
+            snapshot.as_ref(),
+            found.verdicts.iter().map(AsRef::as_ref),
+        );
     }
     if found.is_empty() {
         return Err(nothing(&plan, snapshot.as_ref(), &args.what, &query)?

@@ -57,7 +57,11 @@ pub(super) fn of<'p>(plan: &'p Plan, object: &str) -> &'p Verdict {
         .unwrap_or_else(|| {
             panic!(
                 "{object} among {:?}",
-                plan.verdicts.all().iter().map(|v| &v.object).collect::<Vec<_>>()
+                plan.verdicts
+                    .all()
+                    .iter()
+                    .map(|v| &v.object)
+                    .collect::<Vec<_>>()
             )
         })
 }
