@@ -12,6 +12,7 @@ pub mod fit;
 mod generated;
 mod groups;
 pub mod hazards;
+mod holds;
 pub mod iam;
 mod kops;
 pub mod model;
@@ -22,10 +23,13 @@ mod timeline;
 mod trust;
 pub mod verdicts;
 mod waivers;
+mod wake;
 
 pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
+#[cfg(test)]
+pub(crate) use steps::wave_place;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]

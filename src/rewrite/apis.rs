@@ -92,22 +92,7 @@ fn refuse(w: &mut Work, r: &Removal) {
 
 /// Rule 53.
 fn psp(w: &mut Work) {
-    let o = w.original;
-    let flag = |p: &str| o.pointer(p).and_then(Value::as_bool) == Some(true);
-    let level = if flag("/spec/privileged")
-        || flag("/spec/hostNetwork")
-        || flag("/spec/hostPID")
-        || flag("/spec/hostIPC")
-        || items(o, "/spec/allowedCapabilities").next().is_some()
-    {
-        "privileged"
-    } else if text(o, "/spec/runAsUser/rule") == Some("MustRunAsNonRoot")
-        && o.pointer("/spec/allowPrivilegeEscalation") == Some(&json!(false))
-    {
-        "restricted"
-    } else {
-        "baseline"
-    };
+    let level = super::pod_security::level_of_policy(w.original);
     w.refuse(53);
     w.find(
         "API-03",
@@ -229,7 +214,7 @@ fn hpa(w: &mut Work) {
 }
 
 /// v2beta1 spelled targets flat.
-fn v2beta1_metric(m: &Value) -> Value {
+pub(super) fn v2beta1_metric(m: &Value) -> Value {
     let mtype = m["type"].as_str().unwrap_or("").to_string();
     let key = mtype
         .chars()

@@ -1,8 +1,9 @@
 //! What the rules know besides the object: the spec, the rest of blue, what green will be.
 
 use super::work::{items, template_path, text};
+use super::workloads::SINGLETON;
 use crate::edns;
-use crate::object::{ObjectId, label};
+use crate::object::{ObjectId, annotation, label};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use serde_json::Value;
@@ -84,6 +85,10 @@ pub struct Context {
     pub controller_accounts: BTreeSet<String>,
     /// Replicas by (namespace, matchLabels as JSON).
     pub replicas_by_labels: BTreeMap<(String, String), u64>,
+    /// PersistentVolumes that come along, and whether several nodes of both sides can mount them at once (NFS, EFS).
+    pub volumes: BTreeMap<String, bool>,
+    /// Volume of each bound claim, by `namespace/name`.
+    pub claims: BTreeMap<String, String>,
     owners: BTreeSet<(String, String, String)>,
     blue_ranges: Vec<(u32, u32)>,
     load_balancers: BTreeSet<String>,
@@ -165,6 +170,9 @@ impl Context {
             let ns = id.namespace.clone().unwrap_or_default();
             self.owners
                 .insert((id.kind.clone(), ns.clone(), id.name.clone()));
+            if annotation(o, SINGLETON) == Some("true") {
+                self.singletons.insert(id.to_string());
+            }
             if let Some(t) = template_path(&id.kind) {
                 let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
                 used_accounts.insert(format!("{ns}/{sa}"));
@@ -179,6 +187,18 @@ impl Context {
                     for lb in items(o, "/status/loadBalancer/ingress") {
                         self.load_balancers
                             .extend(lb["hostname"].as_str().map(|h| h.to_lowercase()));
+                    }
+                }
+                "PersistentVolume" if !self.skips(&id.to_string(), "", &id.name) => {
+                    if !super::storage::released(o) {
+                        self.volumes
+                            .insert(id.name.clone(), super::storage::shared(o));
+                    }
+                }
+                "PersistentVolumeClaim" => {
+                    if let Some(volume) = text(o, "/spec/volumeName") {
+                        self.claims
+                            .insert(format!("{ns}/{}", id.name), volume.into());
                     }
                 }
                 "CustomResourceDefinition" => {

@@ -4,13 +4,21 @@
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
 mod apis;
+mod classes;
 mod context;
+mod daemons;
 mod identity;
 mod ingress;
+pub(crate) mod injected;
 mod metadata;
 mod network;
+mod nodes;
+pub(crate) mod pod_security;
+mod pods;
 mod removed;
 pub mod rules;
+mod scalers;
+mod security;
 mod services;
 mod skip;
 mod storage;
@@ -22,7 +30,9 @@ mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
+pub(crate) use daemons::PARKED;
 pub use removed::{Removal, removal, removals};
+pub(crate) use scalers::{KEDA_PAUSED, KEDA_PAUSED_AT, annotation_pointer, keda_target};
 pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;

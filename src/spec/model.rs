@@ -409,6 +409,9 @@ pub struct Limits {
     pub soak_seconds: u32,
     /// Objects written to green at once, 1 to 64.
     pub write_concurrency: u32,
+    /// Pods that green starts at once when workloads wake: the next are started when these are ready. A single workload with more pods
+    /// starts alone. 1 to 10000.
+    pub wake_pods: u32,
 }
 
 impl Default for Limits {
@@ -417,6 +420,7 @@ impl Default for Limits {
             write_closed_seconds: 300,
             soak_seconds: 60,
             write_concurrency: 8,
+            wake_pods: 100,
         }
     }
 }

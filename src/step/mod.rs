@@ -134,13 +134,17 @@ mod edns;
 mod fence;
 mod freeze;
 pub(crate) mod handover;
+pub(crate) mod hold;
 mod nodes_ready;
 mod pins;
+pub(crate) mod pods;
 mod probe_hosts;
 mod replay_wave;
 mod soak;
 mod unpark;
 pub mod util;
+#[cfg(test)]
+mod wake_tests;
 
 /// All step kinds. A new kind is one file and one line here.
 pub fn registry() -> BTreeMap<&'static str, Factory> {
@@ -153,6 +157,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("replay.wave", replay_wave::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),
+        ("freeze.hold", hold::make),
         ("freeze.cron", freeze::make_cron),
         ("freeze.singletons", freeze::make_singletons),
         ("fence.close", fence::make_close),

@@ -5,7 +5,8 @@ mod rules_01_21;
 mod rules_22_28;
 mod rules_29_36;
 mod rules_37_44;
-mod rules_45_60;
+mod rules_45_53;
+mod rules_54_60;
 mod rules_61_72;
 
 use crate::plan::model::{Fate, Plan, Severity, Verdict};

@@ -14,13 +14,16 @@ mod dns;
 mod edns;
 mod faults;
 mod invariants;
+mod keepers;
 mod kinds;
 mod kube;
 mod lb;
 mod managed;
+mod pods;
 mod probe;
 mod state;
 mod store;
+mod tenders;
 mod traffic;
 
 #[cfg(test)]
