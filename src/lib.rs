@@ -9,6 +9,7 @@ pub mod cli;
 pub mod edns;
 pub mod engine;
 pub mod error;
+pub mod helm;
 pub mod instance_types;
 pub mod journal;
 pub mod object;

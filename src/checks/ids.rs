@@ -22,7 +22,7 @@ pub const CATALOGUE: &[&str] = &[
 /// First parts of ids that other rooms of the planner give: kops fields and instance groups, objects, times and so on. What comes after is theirs.
 const OTHER_ROOMS: &[&str] = &[
     "KOPS", "OBJ", "TIME", "EKS", "READ", "WAIVER", "NG", "FIT", "HAZ", "COST", "ADOPT", "TF",
-    "ADDON", "ACCESS",
+    "ADDON", "ACCESS", "TOOL",
 ];
 
 /// Checks that nobody may waive, each with the reason: what they refuse would break a promise of the migration.

@@ -12,6 +12,8 @@ mod run;
 mod undo;
 
 #[cfg(test)]
+mod pins_tests;
+#[cfg(test)]
 mod sweep_tests;
 #[cfg(test)]
 mod tests;
@@ -422,12 +424,17 @@ impl StepLog for Log {
             )
             .map_err(|e| e.to_string())
     }
+    fn waits_for_disk(&self) -> bool {
+        self.journal.is_on_disk()
+    }
     fn recorded(&self, step: &str) -> Vec<Value> {
         self.journal.with_state(|s| {
             s.steps
                 .get(step)
-                .map(|s| s.progress.clone())
-                .unwrap_or_default()
+                .into_iter()
+                .flat_map(|s| &s.progress)
+                .filter_map(|text| serde_json::from_str(text).ok())
+                .collect()
         })
     }
 }

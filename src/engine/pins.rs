@@ -3,9 +3,33 @@
 use crate::error::{Error, Kind, Result};
 use crate::object::{ObjectId, digest};
 use crate::plan::model::{Basis, Plan};
-use crate::world::{self, World};
+use crate::world::kube::{ApiKind, Kube, ListPage};
+use crate::world::{self, Class, World};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
+
+/// How often a list is read again from its beginning before it is asked for all at once.
+const RESTARTS: u32 = 3;
+
+/// The next page of a list, or all of it when pages grew too old too often.
+async fn page(
+    kube: &Arc<dyn Kube>,
+    kind: &ApiKind,
+    token: Option<&str>,
+    restarts: u32,
+) -> world::Result<ListPage> {
+    if restarts < RESTARTS {
+        return kube.list_page(kind, None, token).await;
+    }
+    let all = kube.list(kind).await?;
+    Ok(ListPage {
+        items: all.items,
+        resource_version: all.resource_version,
+        continue_token: None,
+        remaining: None,
+    })
+}
 
 /// Compares account, region, blue's uid and CA, and the zones with what the plan was made from. Reads only.
 pub async fn verify_pins(world: &World, basis: &Basis) -> Result<()> {
@@ -91,17 +115,32 @@ pub async fn drift(world: &World, plan: &Plan) -> Result<Vec<String>> {
             if !read.contains(&(spelled, version)) {
                 continue;
             }
-            for item in again(|| world.blue.list(&kind)).await?.items {
-                let Some(id) = ObjectId::of(&item) else {
-                    continue;
+            let (mut token, mut restarts) = (None::<String>, 0);
+            loop {
+                let page = again(|| page(&world.blue, &kind, token.as_deref(), restarts)).await;
+                let page = match page {
+                    // The list grew too old while it was read: once more from its beginning (replay.md 2).
+                    Err(e) if e.class == Class::Gone && restarts < RESTARTS => {
+                        (token, restarts) = (None, restarts + 1);
+                        continue;
+                    }
+                    page => page?,
                 };
-                let object = id.to_string();
-                let Some((n, head)) = plan.verdicts.head(&object)? else {
-                    continue;
-                };
-                seen[n] = true;
-                if head.basis.is_some_and(|b| b != object_hash(&item)) {
-                    lines.push(format!("{object}: changed on blue"));
+                for item in page.items {
+                    let Some(object) = ObjectId::of(&item).map(|id| id.to_string()) else {
+                        continue;
+                    };
+                    let Some((n, head)) = plan.verdicts.head(&object)? else {
+                        continue;
+                    };
+                    seen[n] = true;
+                    if head.basis.is_some_and(|b| b != object_hash(&item)) {
+                        lines.push(format!("{object}: changed on blue"));
+                    }
+                }
+                token = page.continue_token;
+                if token.is_none() {
+                    break;
                 }
             }
         }
@@ -112,6 +151,7 @@ pub async fn drift(world: &World, plan: &Plan) -> Result<Vec<String>> {
             }
         }
         lines.sort();
+        lines.dedup();
     }
     if !plan.basis.records.is_empty() {
         let mut found: BTreeMap<String, String> = BTreeMap::new();

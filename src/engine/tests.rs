@@ -347,6 +347,7 @@ async fn drift_of_blue_stops_a_new_run_and_is_shown_but_does_not_stop_a_begun_on
         rules: vec![],
         target: None,
         basis: Some(basis),
+        uid: None,
         park: None,
     };
     let mut verdicts: Vec<_> = listing

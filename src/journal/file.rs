@@ -244,6 +244,10 @@ impl Disk {
         };
         Ok((disk, lines.entries, notice))
     }
+    /// What is written so far.
+    pub fn entries(&self) -> Result<Vec<Entry>, JournalError> {
+        read(&self.dir)
+    }
     /// Writes one line; returns only when it is durable.
     pub fn write(&mut self, line: &str) -> Result<(), JournalError> {
         let mut bytes = Vec::with_capacity(line.len() + 1);

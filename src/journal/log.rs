@@ -27,6 +27,10 @@ enum Store {
 
 struct Inner {
     store: Store,
+    /// Number and hash of the last record.
+    seq: u64,
+    last: String,
+    /// All records, where no disk keeps them: a run of 100,000 objects must not have its journal in memory too.
     entries: Vec<Entry>,
     state: State,
     dead: bool,
@@ -67,10 +71,13 @@ impl Journal {
         Ok(Journal::with(Store::Memory, entries, state))
     }
     fn with(store: Store, entries: Vec<Entry>, state: State) -> Journal {
+        let kept = !matches!(store, Store::Disk(_));
         Journal {
             inner: Mutex::new(Inner {
                 store,
-                entries,
+                seq: entries.len() as u64,
+                last: entries.last().map_or(GENESIS.into(), |e| e.hash.clone()),
+                entries: if kept { entries } else { vec![] },
                 state,
                 dead: false,
                 crash: None,
@@ -80,6 +87,10 @@ impl Journal {
     #[cfg(test)]
     pub(crate) fn failing_at(records: u64) -> Journal {
         Journal::with(Store::FailsAt(records), vec![], State::default())
+    }
+    /// Whether its records go to a disk.
+    pub fn is_on_disk(&self) -> bool {
+        matches!(self.lock().store, Store::Disk(_))
     }
     /// Ends the (rehearsed) process around the `n`-th record of the whole journal, counted from 1.
     pub fn crash_after(&self, n: u64, point: CrashPoint) {
@@ -95,7 +106,7 @@ impl Journal {
         if inner.dead {
             return Err(JournalError::Dead);
         }
-        let seq = inner.entries.len() as u64 + 1;
+        let seq = inner.seq + 1;
         if let Some((n, CrashPoint::BeforeNext)) = inner.crash
             && seq > n
         {
@@ -103,8 +114,7 @@ impl Journal {
             return Err(JournalError::Dead);
         }
         inner.state.check(&record).map_err(JournalError::Illegal)?;
-        let prev = inner.entries.last().map_or(GENESIS, |e| &e.hash);
-        let entry = Entry::chain(seq, prev, at, record);
+        let entry = Entry::chain(seq, &inner.last, at, record);
         let written = match &mut inner.store {
             Store::Disk(disk) => disk.write(&entry.line()),
             Store::Memory => Ok(()),
@@ -121,7 +131,11 @@ impl Journal {
             return Err(e);
         }
         inner.state.apply(at, &entry.record);
-        inner.entries.push(entry);
+        inner.seq = seq;
+        inner.last.clone_from(&entry.hash);
+        if !matches!(inner.store, Store::Disk(_)) {
+            inner.entries.push(entry);
+        }
         if let Some((n, CrashPoint::AfterRecord)) = inner.crash
             && seq >= n
         {
@@ -138,13 +152,17 @@ impl Journal {
     pub fn state(&self) -> State {
         self.lock().state.clone()
     }
-    /// All entries.
+    /// All entries; those on a disk are read from there again.
     pub fn entries(&self) -> Vec<Entry> {
-        self.lock().entries.clone()
+        let inner = self.lock();
+        match &inner.store {
+            Store::Disk(disk) => disk.entries().unwrap_or_default(),
+            _ => inner.entries.clone(),
+        }
     }
     /// Number of records.
     pub fn len(&self) -> u64 {
-        self.lock().entries.len() as u64
+        self.lock().seq
     }
     /// Whether there is no record yet.
     pub fn is_empty(&self) -> bool {

@@ -60,8 +60,9 @@ pub struct StepState {
     pub before: Option<Value>,
     /// What `apply` returned.
     pub after: Option<Value>,
-    /// Its progress records of the present pass, oldest first.
-    pub progress: Vec<Value>,
+    /// Its progress records of the present pass, oldest first, as JSON text: of a big wave they name every object, and text is half of
+    /// what a parsed value weighs.
+    pub progress: Vec<Box<str>>,
     /// Repeats since the last change of status.
     pub attempts: u32,
     /// Time of the last change of status.
@@ -298,7 +299,7 @@ impl State {
                 step.after = Some(after.clone());
             }
             Record::Done { .. } => to(Status::Done),
-            Record::Progress { data, .. } => step.progress.push(data.clone()),
+            Record::Progress { data, .. } => step.progress.push(data.to_string().into()),
             Record::Attempt { .. } => step.attempts += 1,
             Record::Failed { why, .. } => step.failed = Some(why.clone()),
             Record::UndoIntent { .. } => {

@@ -26,6 +26,7 @@ fn copied(name: &str) -> Verdict {
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "shop"}, "data": {"a": "1"}}),
         ),
         basis: Some(sha256_hex(name)),
+        uid: None,
         park: None,
     }
 }

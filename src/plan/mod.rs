@@ -84,6 +84,7 @@ fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    cx.learn_releases(snapshot);
     Prepared {
         spec,
         cx,
@@ -119,6 +120,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let instances = names.instances.iter().map(|(d, _)| d.as_str()).collect();
     let mut verdicts = verdicts(snapshot, &cx, &instances, &mut findings);
     verdicts.sort_by(|a, b| a.object.cmp(&b.object));
+    findings.extend(rewrite::tools::report(snapshot));
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
@@ -259,6 +261,9 @@ fn verdicts(
         findings.extend(r.findings);
         let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
         out.push(Verdict {
+            uid: used
+                .then(|| crate::object::uid(object).map(String::from))
+                .flatten(),
             basis: (used || instances.contains(name.as_str())).then(|| rewrite::basis_hash(object)),
             object: name,
             api_version: id.api_version,

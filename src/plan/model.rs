@@ -141,6 +141,9 @@ pub struct Verdict {
     /// Hash of the object as it was read, of what the plan copies, changes or holds (`rewrite::basis_hash`: no status, no metadata noise, no replica count).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<String>,
+    /// uid on blue of what the plan copies, changes or holds: the run leaves it on the copy (replay.md 14).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
     /// How it is parked and woken; `None` for what needs no parking.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub park: Option<Park>,

@@ -331,24 +331,103 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
+/// Owners that are copied too, of each copied object that names some (replay.md 10).
+fn owners_of<'a>(i: &Input<'a>) -> BTreeMap<&'a str, Vec<String>> {
+    let mut owners: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for v in i.verdicts {
+        let Some(target) = &v.target else { continue };
+        let Some(references) = target.pointer("/metadata/ownerReferences") else {
+            continue;
+        };
+        for r in references.as_array().into_iter().flatten() {
+            let text = |key: &str| r[key].as_str().unwrap_or("");
+            let spelled = |ns: Option<&str>| {
+                ObjectId::new(text("apiVersion"), text("kind"), ns, text("name")).to_string()
+            };
+            let ns = target
+                .pointer("/metadata/namespace")
+                .and_then(Value::as_str);
+            owners
+                .entry(&v.object)
+                .or_default()
+                .extend([spelled(ns), spelled(None)]);
+        }
+    }
+    if !owners.is_empty() {
+        let copied: BTreeSet<&str> = i
+            .verdicts
+            .iter()
+            .filter(|v| v.target.is_some())
+            .map(|v| v.object.as_str())
+            .collect();
+        for list in owners.values_mut() {
+            list.retain(|o| copied.contains(o.as_str()));
+            list.dedup();
+        }
+        owners.retain(|_, list| !list.is_empty());
+    }
+    owners
+}
+
 fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
-    let mut objects: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for v in i.verdicts.iter().filter(|v| v.target.is_some()) {
-        let kind = v
+    let own =
+        |kind: &str| wave_of(kind).and_then(|w| WAVES.iter().position(|(name, _)| *name == w));
+    let owners = owners_of(i);
+    // What is owned is created after its owner: not before the owner's wave, and behind it there.
+    let mut place: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for v in i.verdicts {
+        if let Some(wave) = v
             .target
             .as_ref()
-            .and_then(|t| t["kind"].as_str())
-            .unwrap_or("");
-        // A pod cannot be parked: it is created when the others wake (rule 45).
-        if let Some(w) = wave_of(kind).filter(|_| kind != "Pod") {
-            objects.entry(w).or_default().push(&v.object);
+            // A pod cannot be parked: it is created when the others wake (rule 45).
+            .filter(|t| t["kind"] != "Pod")
+            .and_then(|t| own(t["kind"].as_str().unwrap_or("")))
+        {
+            place.insert(&v.object, (wave, 0));
         }
+    }
+    for _ in 0..owners.len().min(16) {
+        let mut moved = false;
+        for (object, of) in &owners {
+            let after = of.iter().filter_map(|o| place.get(o.as_str())).max();
+            if let (Some(&(wave, depth)), Some(here)) = (after, place.get(object).copied())
+                && here < (wave, depth + 1)
+            {
+                place.insert(object, (wave, depth + 1));
+                moved = true;
+            }
+        }
+        if !moved {
+            break;
+        }
+    }
+    let mut objects: BTreeMap<&str, Vec<(usize, &str)>> = BTreeMap::new();
+    let mut kinds: BTreeMap<&str, BTreeMap<(&str, &str), usize>> = BTreeMap::new();
+    let kind_in = |wave: &'static str, target: &Value| {
+        let text = |key: &str| target[key].as_str().unwrap_or("").to_string();
+        (wave, text("apiVersion"), text("kind"))
+    };
+    let mut counted: BTreeMap<(&str, String, String), usize> = BTreeMap::new();
+    for v in i.verdicts {
+        let (Some(target), Some((wave, depth))) = (&v.target, place.get(v.object.as_str())) else {
+            continue;
+        };
+        let wave = WAVES[*wave].0;
+        objects.entry(wave).or_default().push((*depth, &v.object));
+        *counted.entry(kind_in(wave, target)).or_default() += 1;
     }
     let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (n, g) in i.generated.iter().enumerate() {
         if let Some(w) = wave_of(g["kind"].as_str().unwrap_or("")) {
             generated.entry(w).or_default().push(n);
+            *counted.entry(kind_in(w, g)).or_default() += 1;
         }
+    }
+    for ((wave, version, kind), count) in &counted {
+        kinds
+            .entry(*wave)
+            .or_default()
+            .insert((version.as_str(), kind.as_str()), *count);
     }
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
@@ -358,11 +437,27 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
         .collect();
     let mut done = vec![];
     for (wave, _) in WAVES {
-        let o = objects.remove(wave).unwrap_or_default();
+        let mut o = objects.remove(wave).unwrap_or_default();
+        o.sort();
+        let o: Vec<&str> = o.into_iter().map(|(_, object)| object).collect();
         let g = generated.remove(wave).unwrap_or_default();
         let count = o.len() + g.len();
         if count == 0 {
             continue;
+        }
+        let kinds: Vec<(&str, &str, usize)> = kinds
+            .remove(wave)
+            .unwrap_or_default()
+            .into_iter()
+            .map(|((version, kind), n)| (version, kind, n))
+            .collect();
+        let mut params = json!({"wave": wave, "objects": o, "generated": g, "kinds": kinds});
+        let of: BTreeMap<&str, &Vec<String>> = o
+            .iter()
+            .filter_map(|object| Some((*object, owners.get(object)?)))
+            .collect();
+        if !of.is_empty() {
+            params["owners"] = json!(of);
         }
         let id = b.add(
             &format!("replay/{wave}"),
@@ -371,7 +466,7 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
             &before,
             Promise::Exact,
             format!("create {} on green ({wave})", people(count, "object")),
-            json!({"wave": wave, "objects": o, "generated": g}),
+            params,
             [1, 10 + count as u32 / 5],
         );
         before = vec![id.clone()];

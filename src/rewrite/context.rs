@@ -71,6 +71,10 @@ pub struct Context {
     pub services: BTreeMap<String, bool>,
     /// Custom kinds of blue: (group, kind) to the CRD's name.
     pub crds: BTreeMap<(String, String), String>,
+    /// Versions in which blue's CRDs serve custom kinds, by (group, kind).
+    pub served: BTreeMap<(String, String), BTreeSet<String>>,
+    /// What each of Helm's records is to its release, by object.
+    pub releases: BTreeMap<String, super::helm::Place>,
     /// Host names that blue's ExternalDNS keeps.
     pub owned_hosts: BTreeSet<String>,
     /// Groups and users that green's access entries give.
@@ -206,6 +210,17 @@ impl Context {
                         (text(o, "/spec/group"), text(o, "/spec/names/kind"))
                     {
                         self.crds.insert((g.into(), k.into()), id.name.clone());
+                        // v1beta1 may name one version only, in a field of its own.
+                        let served = items(o, "/spec/versions")
+                            .filter(|v| v["served"] != false)
+                            .filter_map(|v| v["name"].as_str())
+                            .chain(
+                                text(o, "/spec/version")
+                                    .filter(|_| items(o, "/spec/versions").next().is_none()),
+                            )
+                            .map(String::from)
+                            .collect();
+                        self.served.insert((g.into(), k.into()), served);
                     }
                 }
                 "ServiceAccount" => {
@@ -371,6 +386,11 @@ impl Context {
             .collect();
         out.dedup();
         out
+    }
+
+    /// Once all else is known: which of Helm's records move (rule 69).
+    pub fn learn_releases(&mut self, snapshot: &Snapshot) {
+        self.releases = super::helm::places(snapshot, self);
     }
 
     /// Learns what blue's ExternalDNS instances read and own.

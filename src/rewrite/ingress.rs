@@ -13,6 +13,7 @@ pub(super) fn rewrite(w: &mut Work) {
             dns(w);
         }
         "Service" => dns(w),
+        "IngressClassParams" => class_params(w),
         "DNSEndpoint" => {
             w.hold(66);
             w.find(
@@ -29,60 +30,6 @@ pub(super) fn rewrite(w: &mut Work) {
 
 fn ingress(w: &mut Work) {
     w.tidied(66);
-    let old = w.id.version() == "v1beta1";
-    if old {
-        if let Some(b) = take(&mut w.object, "/spec/backend") {
-            set(&mut w.object, "/spec/defaultBackend", backend(&b));
-        }
-        let mut no_path = false;
-        let mut regex = false;
-        for rule in w
-            .object
-            .pointer_mut("/spec/rules")
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            for p in rule
-                .pointer_mut("/http/paths")
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
-                if p.get("path").is_none() {
-                    p["path"] = json!("/");
-                    no_path = true;
-                }
-                regex |= p["path"]
-                    .as_str()
-                    .is_some_and(|t| t.contains(['(', '*', '[', '$', '^']));
-                if p.get("pathType").is_none() {
-                    p["pathType"] = json!("ImplementationSpecific");
-                }
-                if let Some(b) = p.get("backend").cloned() {
-                    p["backend"] = backend(&b);
-                }
-            }
-        }
-        w.changed(66);
-        if no_path || regex {
-            w.find(
-                "API-06",
-                Severity::Warning,
-                66,
-                format!(
-                    "{}; every path gets pathType ImplementationSpecific",
-                    match (no_path, regex) {
-                        (true, true) =>
-                            "a rule without a path becomes `/`, and a path is a regular expression",
-                        (true, false) => "a rule without a path becomes `/`",
-                        _ => "a path is a regular expression",
-                    }
-                ),
-                "Confirm the path type with the ingress controller of green.",
-            );
-        }
-    }
     let class = annotation(w.original, "kubernetes.io/ingress.class")
         .map(String::from)
         .or(text(w.original, "/spec/ingressClassName").map(String::from));
@@ -118,7 +65,7 @@ fn ingress(w: &mut Work) {
         }
     }
     if let Some(group) = annotation(w.original, "alb.ingress.kubernetes.io/group.name") {
-        let group = format!("{group}-green");
+        let group = group_of_green(group);
         set(
             &mut w.object,
             "/metadata/annotations/alb.ingress.kubernetes.io~1group.name",
@@ -126,6 +73,7 @@ fn ingress(w: &mut Work) {
         );
         w.changed(66);
     }
+    alb(w);
     if annotation(w.original, "nginx.ingress.kubernetes.io/rewrite-target")
         .is_some_and(|t| t.contains("://"))
     {
@@ -164,21 +112,81 @@ fn ingress(w: &mut Work) {
     }
 }
 
-/// serviceName and servicePort become service.name and service.port.
-fn backend(b: &Value) -> Value {
-    let Some(name) = b.get("serviceName") else {
-        return b.clone();
-    };
-    let port = match b.get("servicePort") {
-        Some(Value::Number(n)) => json!({"number": n}),
-        // A port in quotes is a number all the same.
-        Some(Value::String(s)) => match s.parse::<u16>() {
-            Ok(n) => json!({"number": n}),
-            Err(_) => json!({"name": s}),
-        },
-        _ => json!({}),
-    };
-    json!({"service": {"name": name, "port": port}})
+/// Ingresses of one group share a load balancer, and the controller finds it by the group's name: green's group has another one, of at most 63
+/// characters as the controller demands.
+fn group_of_green(group: &str) -> String {
+    const TAIL: &str = "-green";
+    let keep = group
+        .char_indices()
+        .map(|(at, c)| at + c.len_utf8())
+        .take_while(|end| end + TAIL.len() <= 63)
+        .last()
+        .unwrap_or(0);
+    format!("{}{TAIL}", group[..keep].trim_end_matches(['-', '.']))
+}
+
+/// Annotations of the AWS Load Balancer Controller that name things by ARN.
+fn alb(w: &mut Work) {
+    const PREFIX: &str = "alb.ingress.kubernetes.io/";
+    let notes: Vec<(String, String)> = w
+        .original
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(k, v)| Some((k.strip_prefix(PREFIX)?.to_string(), v.as_str()?.to_string())))
+        .collect();
+    for (key, value) in notes {
+        let path = format!("/metadata/annotations/{}{key}", PREFIX.replace('/', "~1"));
+        // Both spellings of the controller's two ages.
+        if key.starts_with("actions.") && value.to_lowercase().contains("targetgrouparn") {
+            w.find(
+                "NET-11",
+                Severity::Warning,
+                66,
+                format!("{PREFIX}{key} forwards to a target group by ARN: from green it would reach what is registered for blue"),
+                "Forward to a Service, or to a target group of green's.",
+            );
+        } else if key == "tags"
+            && value.contains(&format!("kubernetes.io/cluster/{}", w.cx.blue_cluster))
+            && !w.cx.blue_cluster.is_empty()
+        {
+            let kept: Vec<&str> = value
+                .split(',')
+                .filter(|t| !t.contains("kubernetes.io/cluster/"))
+                .collect();
+            if kept.is_empty() {
+                take(&mut w.object, &path);
+            } else {
+                set(&mut w.object, &path, json!(kept.join(",")));
+            }
+            w.changed(32);
+        }
+    }
+}
+
+/// An IngressClassParams of the AWS Load Balancer Controller says for a whole class what annotations say for one Ingress.
+fn class_params(w: &mut Work) {
+    if w.id.group() != "elbv2.k8s.aws" {
+        return;
+    }
+    if let Some(group) = text(w.original, "/spec/group/name") {
+        let group = group_of_green(group);
+        set(&mut w.object, "/spec/group/name", json!(group));
+        w.changed(66);
+    }
+    for path in ["/spec/subnets", "/spec/loadBalancerName"] {
+        if take(&mut w.object, path).is_some() {
+            w.changed(32);
+            w.find(
+                "NET-11",
+                Severity::Warning,
+                32,
+                format!("{path} names something of blue and is left out"),
+                "Set green's own value after the replay.",
+            );
+        }
+    }
 }
 
 /// DNS annotations of blue in the prefix that green reads, with the low TTL until finalize.

@@ -3,11 +3,13 @@
 //! Families of rules live in one file each; [`rewrite`] runs them in a fixed order. A rule either decides the fate
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
-mod apis;
 mod classes;
 mod context;
+pub(crate) mod convert;
 mod daemons;
+pub mod helm;
 mod identity;
+mod immutable;
 mod ingress;
 pub(crate) mod injected;
 mod metadata;
@@ -23,7 +25,7 @@ mod services;
 mod skip;
 mod storage;
 mod tokens;
-mod tools;
+pub(crate) mod tools;
 mod trace;
 mod work;
 mod workloads;
@@ -31,7 +33,9 @@ mod workloads;
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
 pub(crate) use daemons::PARKED;
-pub use removed::{Removal, removal, removals};
+pub use helm::on_stream;
+pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
+pub use removed::{Feature, Removal, features, removal, removals};
 pub(crate) use scalers::{KEDA_PAUSED, KEDA_PAUSED_AT, annotation_pointer, keda_target};
 pub use trace::Hunk;
 pub use work::Rewritten;
@@ -73,7 +77,7 @@ fn judge(work: &mut Work) {
     }
     metadata::clean(work);
     if !work.decided() {
-        apis::convert(work);
+        convert::convert(work);
     }
     if !work.decided() {
         services::rewrite(work);

@@ -1,30 +1,8 @@
-//! The Pod Security Standards: what each level refuses, and which level a PodSecurityPolicy comes nearest to (rule 53).
+//! The Pod Security Standards: what each level refuses (rule 53). Which level stands for a PodSecurityPolicy says `convert::psp`.
 
+use super::convert::Level;
 use super::work::{items, text};
-use crate::object::annotation;
 use serde_json::{Value, json};
-
-/// A level of Pod Security, strictest last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Level {
-    /// Refuses nothing.
-    Privileged,
-    /// Refuses what leads out of the container.
-    Baseline,
-    /// Refuses what is not hardened.
-    Restricted,
-}
-
-impl Level {
-    /// As the namespace label spells it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Level::Privileged => "privileged",
-            Level::Baseline => "baseline",
-            Level::Restricted => "restricted",
-        }
-    }
-}
 
 /// Capabilities that `baseline` lets a container add.
 const ADDABLE: &[&str] = &[
@@ -89,10 +67,10 @@ fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
 /// What of a pod (or pod template: `metadata` and `spec`) a level refuses, in short words; nothing when it admits it.
 pub(crate) fn refused(pod: &Value, level: Level) -> Vec<String> {
     let mut why = vec![];
-    if level >= Level::Baseline {
+    if level <= Level::Baseline {
         baseline(pod, &mut why);
     }
-    if level >= Level::Restricted {
+    if level <= Level::Restricted {
         restricted(pod, &mut why);
     }
     why.dedup();
@@ -100,6 +78,7 @@ pub(crate) fn refused(pod: &Value, level: Level) -> Vec<String> {
 }
 
 /// The strictest level that admits it.
+#[cfg(test)]
 pub(crate) fn needs(pod: &Value) -> Level {
     [Level::Restricted, Level::Baseline]
         .into_iter()
@@ -204,35 +183,6 @@ fn restricted(pod: &Value, why: &mut Vec<String>) {
             said("adds capabilities");
         }
     }
-}
-
-/// The level that comes nearest to a PodSecurityPolicy.
-pub(crate) fn level_of_policy(policy: &Value) -> &'static str {
-    policy_level(policy).name()
-}
-
-/// The same, as a level.
-pub(crate) fn policy_level(policy: &Value) -> Level {
-    let flag = |p: &str| policy.pointer(p).and_then(Value::as_bool) == Some(true);
-    if flag("/spec/privileged")
-        || flag("/spec/hostNetwork")
-        || flag("/spec/hostPID")
-        || flag("/spec/hostIPC")
-        || items(policy, "/spec/allowedCapabilities").next().is_some()
-    {
-        Level::Privileged
-    } else if text(policy, "/spec/runAsUser/rule") == Some("MustRunAsNonRoot")
-        && policy.pointer("/spec/allowPrivilegeEscalation") == Some(&json!(false))
-    {
-        Level::Restricted
-    } else {
-        Level::Baseline
-    }
-}
-
-/// The policy that admitted a live pod.
-pub(crate) fn admitted_by(pod: &Value) -> Option<&str> {
-    annotation(pod, "kubernetes.io/psp")
 }
 
 #[cfg(test)]

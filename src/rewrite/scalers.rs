@@ -1,6 +1,6 @@
 //! Rule 50: what moves replica counts by itself. An autoscaler rests while its target is at 0; KEDA does not and has to be told.
 
-use super::apis::v2beta1_metric;
+use super::convert::hpa_metric;
 use super::work::{Work, items, set, take, text};
 use crate::plan::model::Severity;
 use serde_json::{Map, Value, json};
@@ -25,9 +25,6 @@ pub(crate) fn keda_target(object: &Value) -> Option<String> {
 
 /// A HorizontalPodAutoscaler.
 pub(super) fn autoscaler(w: &mut Work) {
-    if w.object["apiVersion"] == "autoscaling/v1" {
-        to_v2(w);
-    }
     w.tidied(50);
     let live = w
         .original
@@ -51,7 +48,7 @@ pub(super) fn autoscaler(w: &mut Work) {
 
 /// v1 knows CPU only and hides the rest in annotations: metrics in v2beta1's flat spelling, behavior as the server's own type without
 /// JSON names (kubernetes pkg/apis/autoscaling/v1/conversion.go).
-fn to_v2(w: &mut Work) {
+pub(super) fn to_v2(w: &mut Work) {
     let taken = |w: &mut Work, key: &str| {
         let pointer = annotation_pointer(&format!("autoscaling.alpha.kubernetes.io/{key}"));
         take(&mut w.object, &pointer).and_then(|v| v.as_str().map(String::from))
@@ -64,7 +61,7 @@ fn to_v2(w: &mut Work) {
     let mut unread = vec![];
     if let Some(hidden) = taken(w, "metrics") {
         match serde_json::from_str::<Vec<Value>>(&hidden) {
-            Ok(list) => metrics.extend(list.iter().map(v2beta1_metric)),
+            Ok(list) => metrics.extend(list.iter().map(hpa_metric)),
             Err(_) => unread.push("metrics"),
         }
     }
@@ -81,23 +78,11 @@ fn to_v2(w: &mut Work) {
     {
         take(&mut w.object, "/metadata/annotations");
     }
-    let external = metrics
-        .iter()
-        .any(|m| matches!(m["type"].as_str(), Some("External" | "Object" | "Pods")));
     if !metrics.is_empty() {
         set(&mut w.object, "/spec/metrics", Value::Array(metrics));
     }
     set(&mut w.object, "/apiVersion", json!("autoscaling/v2"));
     w.changed(50);
-    if external {
-        w.find(
-            "VER-02",
-            Severity::Warning,
-            50,
-            "scales by custom or external metrics, which an adapter must serve on green",
-            "Install the metrics adapter on green before unpark.",
-        );
-    }
     if !unread.is_empty() {
         w.refuse(50);
         w.find(

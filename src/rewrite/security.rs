@@ -25,7 +25,7 @@ pub(super) fn rewrite(w: &mut Work, template: &str) {
     let Some(annotations) = w.object.pointer(&path).and_then(Value::as_object).cloned() else {
         return;
     };
-    let (mut local, mut unread, mut demands) = (vec![], vec![], vec![]);
+    let mut local = vec![];
     let mut changed = false;
     for (key, value) in &annotations {
         let value = value.as_str().unwrap_or("");
@@ -34,15 +34,14 @@ pub(super) fn rewrite(w: &mut Work, template: &str) {
         if !seccomp && !apparmor {
             continue;
         }
+        // What no server ever read is left, and asked about (API-10).
         let Some(profile) = profile(value) else {
-            unread.push(format!("{key}: {value}"));
             continue;
         };
         take(&mut w.object, &format!("{path}/{}", key.replace('/', "~1")));
         changed = true;
         if apparmor && profile["type"] != "Unconfined" {
-            // A node without AppArmor refuses a pod that demands a profile.
-            demands.push(value.to_string());
+            // A node without AppArmor refuses a pod that demands a profile: dropped, and said by API-10.
             continue;
         }
         if profile["type"] == "Localhost" {
@@ -93,27 +92,6 @@ pub(super) fn rewrite(w: &mut Work, template: &str) {
             53,
             format!("asks for seccomp profiles that are files of its node: {}", local.join(", ")),
             "Put them below /var/lib/kubelet/seccomp on green's nodes (green.nodeGroups userData), or use RuntimeDefault.",
-        );
-    }
-    if !demands.is_empty() {
-        w.find(
-            "CAP-12",
-            Severity::Warning,
-            53,
-            format!("demands AppArmor ({}): Amazon Linux 2023 and Bottlerocket run SELinux and would refuse the pod, so the demand is dropped", demands.join(", ")),
-            "Nothing to do, unless the profile is what keeps this pod in bounds; then give green nodes with AppArmor and set appArmorProfile there.",
-        );
-    }
-    if !unread.is_empty() {
-        w.find(
-            "CAP-12",
-            Severity::Warning,
-            53,
-            format!(
-                "an annotation of a security profile that no server reads: {}",
-                unread.join(", ")
-            ),
-            "Correct it on blue.",
         );
     }
 }

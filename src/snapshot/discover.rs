@@ -159,10 +159,12 @@ async fn cluster(
         futures::stream::iter(read.iter().map(|k| async move { (k, kube.list(k).await) }))
             .buffered(AT_ONCE);
     let mut objects: Vec<(ObjectId, Value)> = vec![];
+    let mut helm = vec![];
     while let Some((kind, listing)) = listings.next().await {
         match listing {
             Ok(l) => {
                 for mut object in l.items {
+                    helm.extend(crate::helm::release(&object));
                     mask::object(key, &mut object);
                     if let Some(id) = ObjectId::of(&object) {
                         objects.push((id, object));
@@ -174,12 +176,14 @@ async fn cluster(
     }
     objects.sort_by(|a, b| a.0.cmp(&b.0));
     let objects = objects.into_iter().map(|(_, o)| o).collect();
+    helm.sort();
     Ok((
         Cluster {
             version,
             identity,
             kinds,
             objects,
+            helm,
         },
         missing,
     ))

@@ -107,6 +107,9 @@ pub struct Cluster {
     pub kinds: Vec<ApiKind>,
     /// Objects, sorted by id; secrets with hashed values; no Events or Leases. Status is kept.
     pub objects: Vec<Value>,
+    /// What Helm's records name, sorted: the records themselves are Secrets, and hashed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helm: Vec<crate::helm::Release>,
 }
 
 /// A zone with its record sets in Route 53's order.

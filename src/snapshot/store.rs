@@ -3,7 +3,7 @@
 //! ```text
 //! manifest.json                              {"format":1,"what":"crossfade.dev/snapshot","files":[..]}
 //! kops/cluster.json kops/instancegroups.json kops/completed.json kops/sources.json
-//! blue/version.json identity.json kinds.json blue/objects/<kind>.<group>.jsonl
+//! blue/version.json identity.json kinds.json helm.json blue/objects/<kind>.<group>.jsonl
 //! green/ (the same, when there is a green)
 //! aws/inventory.json
 //! dns/<zone name>.<zone id>.jsonl            first line the zone, then one record set a line, in Route 53's order
@@ -145,6 +145,9 @@ fn cluster_files(
     files.insert(format!("{side}/version.json"), pretty(&cluster.version)?);
     files.insert(format!("{side}/identity.json"), pretty(&cluster.identity)?);
     files.insert(format!("{side}/kinds.json"), pretty(&cluster.kinds)?);
+    if !cluster.helm.is_empty() {
+        files.insert(format!("{side}/helm.json"), pretty(&cluster.helm)?);
+    }
     let mut by_file: BTreeMap<String, Vec<(ObjectId, String)>> = BTreeMap::new();
     for object in &cluster.objects {
         let id = ObjectId::of(object).ok_or_else(|| {
@@ -354,6 +357,12 @@ impl Reader<'_> {
             identity: self.json(&format!("{side}/identity.json"))?,
             kinds: self.json(&format!("{side}/kinds.json"))?,
             objects: objects.into_iter().map(|(_, o)| o).collect(),
+            helm: names
+                .iter()
+                .find(|n| **n == format!("{side}/helm.json"))
+                .map(|n| self.json(n))
+                .transpose()?
+                .unwrap_or_default(),
         })
     }
 }

@@ -407,8 +407,9 @@ pub struct Limits {
     pub write_closed_seconds: u32,
     /// How long the soak gate watches, seconds.
     pub soak_seconds: u32,
-    /// Objects written to green at once, 1 to 64.
-    pub write_concurrency: u32,
+    /// Most requests to green at once, 1 to 64. Normally left out: how many are best is found while writing, this only bounds it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_concurrency: Option<u32>,
     /// Pods that green starts at once when workloads wake: the next are started when these are ready. A single workload with more pods
     /// starts alone. 1 to 10000.
     pub wake_pods: u32,
@@ -419,7 +420,7 @@ impl Default for Limits {
         Limits {
             write_closed_seconds: 300,
             soak_seconds: 60,
-            write_concurrency: 8,
+            write_concurrency: None,
             wake_pods: 100,
         }
     }

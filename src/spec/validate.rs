@@ -398,7 +398,7 @@ impl Checker<'_> {
         )?;
         self.range(
             &["limits", "writeConcurrency"],
-            l.write_concurrency.into(),
+            l.write_concurrency.unwrap_or(64).into(),
             1,
             64,
             "",

@@ -68,6 +68,11 @@ pub enum Settle {
 pub trait StepLog: Send + Sync {
     /// Writes one progress record with fsync; returns only when it is durable.
     fn progress(&self, step: &str, data: Value) -> Result<(), String>;
+    /// Whether a record waits for a disk: then it is better written beside the async worker. A journal in memory answers at once, and
+    /// what runs on a paused clock stays in its order.
+    fn waits_for_disk(&self) -> bool {
+        false
+    }
     /// All progress records of a step so far, oldest first (also those of an earlier process).
     fn recorded(&self, step: &str) -> Vec<Value>;
 }
@@ -139,7 +144,7 @@ mod nodes_ready;
 mod pins;
 pub(crate) mod pods;
 mod probe_hosts;
-mod replay_wave;
+pub(crate) mod replay;
 mod soak;
 mod unpark;
 pub mod util;
@@ -154,7 +159,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("dns.ttl-wait", dns_ttl::make_wait),
         ("cloud.ensure", cloud_ensure::make),
         ("nodes.ready", nodes_ready::make),
-        ("replay.wave", replay_wave::make),
+        ("replay.wave", replay::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),
         ("freeze.hold", hold::make),

@@ -222,7 +222,12 @@ async fn nudge(cx: &Cx, a: &Awake) -> StepResult<Option<Value>> {
 
 /// How many workloads are looked at at once.
 fn width(cx: &Cx) -> usize {
-    cx.plan.spec.limits.write_concurrency.clamp(1, 64) as usize
+    cx.plan
+        .spec
+        .limits
+        .write_concurrency
+        .unwrap_or(16)
+        .clamp(1, 64) as usize
 }
 
 #[async_trait]

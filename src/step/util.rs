@@ -15,13 +15,13 @@ pub const RUN_ANNOTATION: &str = "crossfade.dev/run";
 
 /// Reads a step's parameters; the message names the kind.
 pub fn params<T: DeserializeOwned>(kind: &str, value: &Value) -> Result<T, String> {
-    serde_json::from_value(value.clone())
-        .map_err(|e| format!("parameters of step kind {kind}: {e}"))
+    // Not a copy first: a wave names all its objects.
+    T::deserialize(value).map_err(|e| format!("parameters of step kind {kind}: {e}"))
 }
 
 /// Reads what an earlier `observe` or `apply` recorded.
 pub fn recorded<T: DeserializeOwned>(what: &str, value: &Value) -> StepResult<T> {
-    serde_json::from_value(value.clone()).map_err(|e| StepError::Refused {
+    T::deserialize(value).map_err(|e| StepError::Refused {
         object: what.into(),
         why: format!("the journal's record of this step cannot be read: {e}"),
         remedy: "use the crossfade version that wrote the journal".into(),

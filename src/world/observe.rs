@@ -56,6 +56,8 @@ const ANNOTATIONS: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/current-metrics",
     "control-plane.alpha.kubernetes.io/leader",
     "crossfade.dev/run",
+    "crossfade.dev/source-uid",
+    "crossfade.dev/content",
 ];
 
 /// Reads both clusters, the zones, the account and the data sets, and returns them normalised:

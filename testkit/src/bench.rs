@@ -32,6 +32,10 @@ const OWNER: &str = "owner";
 pub struct BenchOptions {
     /// Put the company "shop" into blue, AWS, DNS and the database.
     pub load_fixture: bool,
+    /// With the fixture: also the company's objects in blue, running. Without them blue is an empty cluster of the same
+    /// company (its account, state store, nodes, people), for tests that bring objects of their own; load balancers, though
+    /// there, do not follow what happens.
+    pub load_objects: bool,
     /// How long AWS takes; scaled down from the minutes that it takes.
     pub delays: Delays,
     /// Where its folder is made; the system's temporary folder when absent.
@@ -42,6 +46,7 @@ impl Default for BenchOptions {
     fn default() -> Self {
         BenchOptions {
             load_fixture: true,
+            load_objects: true,
             delays: Delays::default(),
             parent_dir: None,
         }
@@ -97,7 +102,7 @@ pub struct Bench {
     blue: ControlPlane,
     strict: Strict,
     ministack: MiniStack,
-    _etcd: Etcd,
+    etcd: Etcd,
     zone_id: Option<String>,
     ids: fixture::aws::Ids,
     dir: tempfile::TempDir,
@@ -200,11 +205,15 @@ impl Bench {
         net.register("10.20.0.6:5432", green_db.address());
         let balancers = |plane: &ControlPlane| {
             let side = plane.side();
-            let config = lb::Config::shop(
+            let mut config = lb::Config::shop(
                 side.name(),
                 plane.kubeconfig(User::LoadBalancers),
                 net.clone(),
             );
+            if !options.load_objects {
+                // Listing thousands of Services all the time would be what a measurement measures.
+                config.poll = Duration::from_secs(3600);
+            }
             async move {
                 lb::start(config)
                     .await
@@ -266,13 +275,13 @@ impl Bench {
             blue,
             strict,
             ministack,
-            _etcd: etcd,
+            etcd,
             zone_id: None,
             ids: fixture::aws::Ids::default(),
             dir,
         };
         if options.load_fixture {
-            bench.load(&fixture).await?;
+            bench.load(&fixture, options.load_objects).await?;
             tracing::info!(
                 seconds = started.elapsed().as_secs_f32(),
                 "the fixture is loaded"
@@ -281,7 +290,7 @@ impl Bench {
         Ok(bench)
     }
 
-    async fn load(&mut self, fixture: &Fixture) -> Result<()> {
+    async fn load(&mut self, fixture: &Fixture, objects: bool) -> Result<()> {
         let start = Instant::now();
         let told = |what: &str| tracing::debug!(seconds = start.elapsed().as_secs_f32(), "{what}");
         let blue = self.blue.client().await?;
@@ -291,7 +300,11 @@ impl Bench {
             fixture.text("sql/seed.sql")?
         );
         let endpoint = self.aws_endpoint();
-        let addons = fixture.addons()?;
+        let addons = if objects {
+            fixture.addons()?
+        } else {
+            fixture.yaml("blue/05-access.yaml")?
+        };
         let (ids, zone, (), ()) = tokio::try_join!(
             fixture::aws::load(fixture, self.ministack.endpoint()),
             fixture::aws::load_zone(fixture, &endpoint),
@@ -302,6 +315,9 @@ impl Bench {
         self.zone_id = Some(zone);
         told("AWS, zone, database and add-ons are loaded");
         fixture::cluster::create_nodes(&blue, &fixture.yaml("nodes.yaml")?, self.ids.all()).await?;
+        if !objects {
+            return Ok(());
+        }
         fixture::cluster::apply(&blue, &fixture.objects()?).await?;
         told("the company's objects are applied");
         fixture::cluster::wait_ready(
@@ -370,6 +386,19 @@ impl Bench {
             Side::Blue => &self.blue,
             Side::Green => &self.green,
         }
+    }
+
+    /// A side's control plane, to restart it.
+    pub fn control_plane_mut(&mut self, side: Side) -> &mut ControlPlane {
+        match side {
+            Side::Blue => &mut self.blue,
+            Side::Green => &mut self.green,
+        }
+    }
+
+    /// The process id of the etcd that both clusters share.
+    pub fn etcd_pid(&self) -> u32 {
+        self.etcd.pid()
     }
 
     /// kubeconfig for blue, as the person who migrates (cluster-admin, but not `system:masters`); context `shop.test`.

@@ -39,6 +39,8 @@ pub struct Config {
     pub region: String,
     /// The ingress class that nginx serves, by annotation or `ingressClassName`; one without a class is not served.
     pub ingress_class: String,
+    /// How often the API server is asked.
+    pub poll: Duration,
 }
 
 impl Config {
@@ -55,6 +57,7 @@ impl Config {
             ingress_ip,
             region: "eu-west-1".to_owned(),
             ingress_class: "nginx".to_owned(),
+            poll: Duration::from_millis(200),
         }
     }
 }

@@ -22,3 +22,5 @@ pub mod kubelet;
 pub mod lb;
 pub mod net;
 pub mod traffic;
+pub mod usage;
+pub mod wire;

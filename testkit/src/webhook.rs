@@ -136,13 +136,13 @@ pub(crate) async fn identify(state: &State, token: &str) -> Result<Value, String
         .flatten()
         .filter_map(|g| g.as_str().map(str::to_owned))
         .collect();
-    // EKS authorizes policies itself; the bench's API server has RBAC only, so the admin policy becomes the admin group.
+    // EKS authorizes policies itself; the bench's API server has RBAC only, so the admin policy becomes a group with all rights.
     if entry
         .policies
         .get(&catalogue::policy_arn("AmazonEKSClusterAdminPolicy"))
         .is_some_and(|p| p["accessScope"]["type"] == "cluster")
     {
-        groups.push("system:masters".into());
+        groups.push(crate::servers::kube::CLUSTER_ADMINS.into());
     }
     Ok(json!({
         "username": username,

@@ -1,4 +1,4 @@
-//! API-02: kinds that nobody serves. What the table of removals and blue's own CRDs tell, the rewrite says (src/rewrite/apis.rs); here green's server is asked, once it stands.
+//! API-02: kinds that nobody serves. What the table of removals and blue's own CRDs tell, the rewrite says (src/rewrite/convert); here green's server is asked, once it stands.
 
 use crate::checks::few;
 use crate::checks::{Answered, Check, Input, Report};

@@ -14,5 +14,5 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// The rewrite says it where it acts on the object (src/rewrite/apis.rs); nothing is left to ask.
+/// The rewrite says it where it acts on the object (src/rewrite/convert); nothing is left to ask.
 fn run(_: &Input, _: &mut Report) {}

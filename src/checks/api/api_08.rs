@@ -81,11 +81,53 @@ fn run(i: &Input, r: &mut Report) {
             }
         }
     }
+    defaults(i, r);
     if created > 0 {
         r.ask(
             "fields",
             format!("{created} objects are created with strict validation of their fields"),
         );
+    }
+}
+
+/// Kinds of which one may be the default, and what says so (replay.md 72): a second one is refused, or makes the server refuse what names none.
+fn defaults(i: &Input, r: &mut Report) {
+    let priority = |o: &Value| o["globalDefault"] == true;
+    let ingress = |o: &Value| {
+        crate::object::annotation(o, "ingressclass.kubernetes.io/is-default-class") == Some("true")
+    };
+    let kinds: [(&str, &dyn Fn(&Value) -> bool); 2] =
+        [("PriorityClass", &priority), ("IngressClass", &ingress)];
+    for (kind, is_default) in kinds {
+        let mut all: std::collections::BTreeMap<String, bool> = i
+            .snapshot
+            .green
+            .iter()
+            .flat_map(|g| g.of_kind(kind))
+            .chain(i.generated.iter().filter(|o| o["kind"] == kind))
+            .filter(|o| is_default(o))
+            .filter_map(|o| Some((o["metadata"]["name"].as_str()?.to_string(), false)))
+            .collect();
+        for o in i.moving(&[kind]) {
+            if o.on_green().is_some_and(is_default) {
+                all.insert(o.id.name.clone(), true);
+            }
+        }
+        let names: Vec<&String> = all.keys().collect();
+        // Two of green's own are none of ours.
+        if let Some((ours, _)) = all.iter().find(|(_, ours)| **ours)
+            && all.len() > 1
+        {
+            r.blocker(
+                format!("{}/{ours}", kind.to_lowercase()),
+                format!(
+                    "green would have {} default classes of kind {kind}: {}",
+                    names.len(),
+                    few(&names)
+                ),
+                "Leave the mark on one of them.",
+            );
+        }
     }
 }
 

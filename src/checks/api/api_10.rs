@@ -3,6 +3,7 @@
 use crate::checks::BlueObject;
 use crate::checks::{Answered, Check, Input, Report};
 use crate::plan::model::Severity;
+use crate::rewrite::features;
 use serde_json::Value;
 
 pub(super) const CHECK: Check = Check {
@@ -16,39 +17,6 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// (annotation, exact or a beginning that ends in `/`; first minor that ignores it; field that took its place). removed-apis.yaml, removed_features.
-const DEAD: &[(&str, u32, &str)] = &[
-    (
-        "seccomp.security.alpha.kubernetes.io/pod",
-        27,
-        "securityContext.seccompProfile",
-    ),
-    (
-        "container.seccomp.security.alpha.kubernetes.io/",
-        27,
-        "securityContext.seccompProfile",
-    ),
-    (
-        "service.alpha.kubernetes.io/tolerate-unready-endpoints",
-        24,
-        "publishNotReadyAddresses",
-    ),
-    (
-        "scheduler.alpha.kubernetes.io/critical-pod",
-        16,
-        "priorityClassName",
-    ),
-    (
-        "security.alpha.kubernetes.io/sysctls",
-        12,
-        "securityContext.sysctls",
-    ),
-    (
-        "security.alpha.kubernetes.io/unsafe-sysctls",
-        12,
-        "securityContext.sysctls",
-    ),
-];
 /// Asks the node for a profile of AppArmor; green's nodes run SELinux.
 const APPARMOR: &str = "container.apparmor.security.beta.kubernetes.io/";
 
@@ -62,13 +30,18 @@ fn run(i: &Input, r: &mut Report) {
             .filter_map(|x| x.pointer("/metadata/annotations")?.as_object())
             .flatten();
         for (key, value) in all {
-            let dead = DEAD.iter().find(|(name, since, _)| {
-                (key == name || name.ends_with('/') && key.starts_with(name))
-                    && *since <= i.cx.green_minor
-                    && blue.is_none_or(|b| b < *since)
+            // removed-apis.yaml, removed_features.
+            let dead = features().iter().find_map(|f| {
+                let (dead, since) = (f.dead.as_ref()?, f.minor()?);
+                let named = dead.annotations.iter().any(|name| {
+                    key == name || name.ends_with('/') && key.starts_with(name.as_str())
+                });
+                (named && since <= i.cx.green_minor && blue.is_none_or(|b| b < since))
+                    .then_some((since, dead.field.as_str()))
             });
-            if let Some((_, since, field)) = dead
+            if let Some((since, field)) = dead
                 && !has_field(o, field)
+                && !moved(o, key)
             {
                 r.blocker(
                     &o.name,
@@ -79,12 +52,23 @@ fn run(i: &Input, r: &mut Report) {
             if key.starts_with(APPARMOR) && value != "unconfined" {
                 r.blocker(
                     &o.name,
-                    format!("{key} asks for the AppArmor profile {value}: green's nodes run SELinux and refuse the pod"),
-                    "Take the annotation away, or run nodes with AppArmor.",
+                    format!("{key} asks for the AppArmor profile {value}: green's nodes run SELinux and would refuse the pod, so the copy does not ask"),
+                    "Take the annotation away, or run nodes with AppArmor and set appArmorProfile there.",
                 );
             }
         }
     }
+}
+
+/// Whether the rewrite took the annotation off the pod template, into a field (replay.md 53).
+fn moved(o: &BlueObject, key: &str) -> bool {
+    let here = |template: &Value| {
+        let annotations = template.pointer("/metadata/annotations");
+        annotations.is_some_and(|a| a.get(key).is_some())
+    };
+    let path = crate::rewrite::template_path(&o.id.kind);
+    let copy = path.and_then(|p| o.on_green()?.pointer(p));
+    o.template().is_some_and(here) && copy.is_some_and(|c| !here(c))
 }
 
 /// Whether the successor is set already: then the annotation is only a leftover.
@@ -92,7 +76,10 @@ fn has_field(o: &BlueObject, field: &str) -> bool {
     let of_pod = |p: &str| o.template().is_some_and(|t| t.pointer(p).is_some());
     match field {
         "publishNotReadyAddresses" => {
-            o.object.pointer("/spec/publishNotReadyAddresses") == Some(&Value::Bool(true))
+            // The rewrite writes it where the annotation asks for it.
+            let on =
+                |v: &Value| v.pointer("/spec/publishNotReadyAddresses") == Some(&Value::Bool(true));
+            on(o.object) || o.on_green().is_some_and(on)
         }
         "priorityClassName" => of_pod("/spec/priorityClassName"),
         _ => {

@@ -1,4 +1,4 @@
-//! GIT-01: Argo CD and Flux. Their objects, and objects that carry their marks, are named by the rewrite (src/rewrite/tools.rs); here the tools themselves.
+//! GIT-01: Argo CD and Flux. Their objects, and objects that carry their marks, are named by the rewrite (src/rewrite/tools.yaml); here the tools themselves.
 
 use crate::checks::image::Image;
 use crate::checks::{Answered, Check, Input, Report};

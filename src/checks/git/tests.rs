@@ -23,17 +23,17 @@ fn git_01_the_tools_themselves_and_what_they_keep_are_named() {
     fires(
         &spec(),
         &snapshot(vec![kept]),
-        "GIT-01",
+        "TOOL-flux",
         Warning,
-        "deployment/n/web",
-        "GitOps tool",
+        "tool/flux",
+        "1 object that it keeps",
     );
-    let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a", "namespace": "argocd"}});
+    let app = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "a", "namespace": "argocd"}, "spec": {"syncPolicy": {"automated": {"selfHeal": true}}}});
     fires(
         &spec(),
         &snapshot(vec![app]),
         "GIT-01",
-        Blocker,
+        Warning,
         "application.argoproj.io/argocd/a",
         "undo every hold",
     );

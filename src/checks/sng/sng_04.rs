@@ -1,4 +1,4 @@
-//! SNG-04: controllers on shared AWS resources. Objects that own things in AWS are named by the rewrite (src/rewrite/tools.rs).
+//! SNG-04: controllers on shared AWS resources. Objects that own things in AWS are named by the rewrite (src/rewrite/tools.yaml).
 
 use crate::checks::image::Image;
 use crate::checks::{Answered, Check, Input, Report};

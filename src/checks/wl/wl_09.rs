@@ -41,6 +41,8 @@ fn run(i: &Input, r: &mut Report) {
                 asking.push(o.name.as_str());
             }
         }
+        asking.sort_unstable();
+        carrying.sort_unstable();
         if !asking.is_empty() {
             r.found(
                 asking[0],

@@ -8,6 +8,7 @@ mod rules_37_44;
 mod rules_45_53;
 mod rules_54_60;
 mod rules_61_72;
+mod rules_69_72;
 
 use crate::plan::model::{Fate, Plan, Severity, Verdict};
 use crate::plan::plan;

@@ -78,6 +78,7 @@ pub(super) fn cluster(
             value["metadata"]["namespace"] = "default".into();
             id.namespace = Some("default".into());
         }
+        out.helm.extend(crate::helm::release(&value));
         mask::object(key, &mut value);
         let slot = (
             prefer::home_group(id.group(), &id.kind).to_string(),
@@ -99,6 +100,9 @@ pub(super) fn cluster(
     let mut objects: Vec<(ObjectId, Value)> =
         best.into_values().map(|(id, v, _)| (id, v)).collect();
     objects.sort_by(|a, b| a.0.cmp(&b.0));
+    out.helm.sort();
+    // The same record may stand in two dumps.
+    out.helm.dedup_by(|a, b| a.object == b.object);
     out.objects = objects.into_iter().map(|(_, v)| v).collect();
     if out.objects.is_empty() {
         missing.push(not(

@@ -494,7 +494,12 @@ impl Kube for LiveKube {
         namespace: Option<&str>,
         continue_token: Option<&str>,
     ) -> Result<ListPage> {
-        self.page(kind, namespace, PAGE, continue_token.unwrap_or_default())
+        // Secrets may weigh a MiB each (Helm releases do): a page of them is kept small.
+        let limit = match (kind.group.as_str(), kind.kind.as_str()) {
+            ("", "Secret") => PAGE / 5,
+            _ => PAGE,
+        };
+        self.page(kind, namespace, limit, continue_token.unwrap_or_default())
             .await
     }
 

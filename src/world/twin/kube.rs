@@ -308,9 +308,15 @@ impl State {
                     .remedy("create the namespace first"));
                 }
                 Some(n) if n.pointer("/metadata/deletionTimestamp").is_some() => {
-                    return Err(refuse(format!(
-                        "forbidden: unable to create new content in namespace {ns} because it is being terminated"
-                    )));
+                    // 403 with cause NamespaceTerminating: it passes.
+                    return Err(Error::new(
+                        Class::NotReady,
+                        &at,
+                        format!(
+                            "forbidden: unable to create new content in namespace {ns} because it is being terminated"
+                        ),
+                    )
+                    .remedy("wait until the old namespace is gone"));
                 }
                 _ => {}
             },

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{Endpoints, Service, ServicePort};
 use k8s_openapi::api::networking::v1::{Ingress, IngressBackend};
@@ -14,8 +13,6 @@ use sha2::{Digest, Sha256};
 use super::{Config, Meter, Routes, Rule, balancer};
 use crate::apps::http::HttpServer;
 
-/// How often the API server is asked.
-const POLL: Duration = Duration::from_millis(200);
 /// The finalizer with which a cloud keeps a Service until its load balancer is gone.
 const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 /// The annotation that names an Ingress's class; `spec.ingressClassName` is its successor.
@@ -48,6 +45,7 @@ struct View {
 
 /// Never ends: a failed poll keeps the routes as they are, as nginx does while the API server is away.
 pub(super) async fn run(config: Config, client: kube::Client, nginx: Arc<Routes>, meter: Meter) {
+    let mut tick = tokio::time::interval(config.poll);
     let mut controller = Controller {
         config,
         client,
@@ -55,7 +53,6 @@ pub(super) async fn run(config: Config, client: kube::Client, nginx: Arc<Routes>
         meter,
         clouds: HashMap::new(),
     };
-    let mut tick = tokio::time::interval(POLL);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         tick.tick().await;

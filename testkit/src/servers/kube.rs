@@ -58,12 +58,15 @@ impl Side {
     }
 }
 
-/// Writes are logged with their bodies, except those that hold secrets. Reads, leases, events and the
-/// simulated nodes' heartbeats are noise for the question "who changed blue?".
+/// Writes are logged with their bodies, except those that hold secrets. Reads (but the migrating person's, whose every
+/// request counts), leases, events and the simulated nodes' heartbeats are noise for the question "who changed blue?".
 const AUDIT_POLICY: &str = r#"apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
 rules:
+- level: Metadata
+  verbs: [get, list, watch]
+  users: ["operator@shop.test"]
 - level: None
   verbs: [get, list, watch]
 - level: None
@@ -174,11 +177,24 @@ pub struct ControlPlane {
     dir: PathBuf,
     url: String,
     ca: TestCa,
+    etcd: String,
+    token_webhook: Option<PathBuf>,
+    /// How often it was emptied: each time has its own prefix in etcd.
+    generation: u32,
     // Dropped in this order: the controllers first, so that none complains about a missing API server.
-    _controllers: Vec<Process>,
-    _server: Process,
-    _ports: Vec<Port>,
+    processes: Option<Processes>,
+    port: Port,
+    controller_ports: [Port; 2],
 }
+
+struct Processes {
+    controllers: Vec<Process>,
+    server: Process,
+}
+
+/// The group that stands for an EKS access policy of a cluster's admin: an ordinary group with all rights, since
+/// `system:masters` passes flow control by. `bench.md` 5
+pub const CLUSTER_ADMINS: &str = "bench:cluster-admins";
 
 impl ControlPlane {
     /// Starts the API server, waits until it is ready, then starts the controllers.
@@ -194,7 +210,7 @@ impl ControlPlane {
         std::fs::create_dir_all(dir.join("certs"))
             .context(|| format!("could not make {}", dir.display()))?;
 
-        let (range, first) = side.services();
+        let (_, first) = side.services();
         let (cert, key) = options.ca.issue(
             &[
                 "kubernetes",
@@ -204,15 +220,15 @@ impl ControlPlane {
             ],
             &[IpAddr::from([127, 0, 0, 1]), first],
         )?;
-        let cert = write("certs/server.crt", &cert)?;
-        let key = write("certs/server.key", &key)?;
-        let ca = write("certs/ca.crt", options.ca.pem())?;
+        write("certs/server.crt", &cert)?;
+        write("certs/server.key", &key)?;
+        write("certs/ca.crt", options.ca.pem())?;
         let (sa_private, sa_public) = signing_key()?;
-        let sa_private = write("certs/sa.key", &sa_private)?;
-        let sa_public = write("certs/sa.pub", &sa_public)?;
-        let audit_policy = write("audit-policy.yaml", AUDIT_POLICY)?;
+        write("certs/sa.key", &sa_private)?;
+        write("certs/sa.pub", &sa_public)?;
+        write("audit-policy.yaml", AUDIT_POLICY)?;
 
-        let url = format!("https://127.0.0.1:{}", options.port.number());
+        let url = url_of(&options.port);
         let mut tokens = String::new();
         for user in User::ALL {
             let token = random_token()?;
@@ -222,39 +238,77 @@ impl ControlPlane {
                 &kubeconfig(side.cluster(), &url, options.ca.pem(), user.name(), &token),
             )?;
         }
-        let tokens = write("tokens.csv", &tokens)?;
+        write("tokens.csv", &tokens)?;
+        let mut plane = ControlPlane {
+            side,
+            dir,
+            url,
+            ca: options.ca,
+            etcd: options.etcd.url().to_owned(),
+            token_webhook: options.token_webhook,
+            generation: 0,
+            processes: None,
+            port: options.port,
+            controller_ports: [Port::reserve()?, Port::reserve()?],
+        };
+        plane.launch().await?;
+        Ok(plane)
+    }
 
+    /// Ends its processes and starts them again on an empty store, under the same address, certificates and tokens: a
+    /// cluster that has never seen an object, as a measurement wants it. The audit log begins anew.
+    pub async fn restart_empty(&mut self) -> Result<()> {
+        self.processes = None;
+        self.generation += 1;
+        let log = self.audit_log();
+        if log.exists() {
+            std::fs::rename(
+                &log,
+                self.dir.join(format!("audit-{}.log", self.generation)),
+            )
+            .context(|| format!("could not put {} aside", log.display()))?;
+        }
+        self.launch().await
+    }
+
+    async fn launch(&mut self) -> Result<()> {
+        let (side, dir) = (self.side, &self.dir);
+        let file = |name: &str| dir.join(name).display().to_string();
+        let prefix = match self.generation {
+            0 => side.name().to_owned(),
+            n => format!("{}-{n}", side.name()),
+        };
         let mut command = Command::new(paths::binary(side.server(), "kube-apiserver")?);
         command
-            .arg(format!("--etcd-servers={}", options.etcd.url()))
-            .arg(format!("--etcd-prefix=/{}", side.name()))
-            .arg(format!("--secure-port={}", options.port.number()))
+            .arg(format!("--etcd-servers={}", self.etcd))
+            .arg(format!("--etcd-prefix=/{prefix}"))
+            .arg(format!("--secure-port={}", self.port.number()))
             .args(["--bind-address=127.0.0.1", "--advertise-address=127.0.0.1"])
             // The address of the only server is a loopback one, which Endpoints may not hold.
             .arg("--endpoint-reconciler-type=none")
-            .arg(format!("--cert-dir={}", dir.join("certs").display()))
-            .arg(format!("--tls-cert-file={}", cert.display()))
-            .arg(format!("--tls-private-key-file={}", key.display()))
-            .arg(format!("--client-ca-file={}", ca.display()))
-            .arg(format!("--service-cluster-ip-range={range}"))
+            .arg(format!("--cert-dir={}", file("certs")))
+            .arg(format!("--tls-cert-file={}", file("certs/server.crt")))
+            .arg(format!(
+                "--tls-private-key-file={}",
+                file("certs/server.key")
+            ))
+            .arg(format!("--client-ca-file={}", file("certs/ca.crt")))
+            .arg(format!("--service-cluster-ip-range={}", side.services().0))
             .arg("--service-account-issuer=https://kubernetes.default.svc")
             .arg(format!(
                 "--service-account-key-file={}",
-                sa_public.display()
+                file("certs/sa.pub")
             ))
             .arg(format!(
                 "--service-account-signing-key-file={}",
-                sa_private.display()
+                file("certs/sa.key")
             ))
-            .arg(format!("--token-auth-file={}", tokens.display()))
+            .arg(format!("--token-auth-file={}", file("tokens.csv")))
             .arg("--authorization-mode=RBAC")
-            .arg(format!("--audit-policy-file={}", audit_policy.display()))
-            .arg(format!(
-                "--audit-log-path={}",
-                dir.join("audit.log").display()
-            ))
+            .arg(format!("--audit-policy-file={}", file("audit-policy.yaml")))
+            .arg(format!("--audit-log-path={}", file("audit.log")))
             .arg("--allow-privileged=true");
-        if let Some(webhook) = &options.token_webhook {
+        if let Some(webhook) = &self.token_webhook {
             command
                 .arg(format!(
                     "--authentication-token-webhook-config-file={}",
@@ -279,23 +333,26 @@ impl ControlPlane {
                 client.request_text(request).await.is_ok()
             })
             .await?;
+        if side == Side::Green {
+            bind_cluster_admins(&client).await?;
+        }
 
-        let ports = [Port::reserve()?, Port::reserve()?];
+        let ports = &self.controller_ports;
         let mut manager = Command::new(paths::binary(side.server(), "kube-controller-manager")?);
         manager
             .arg(format!(
                 "--kubeconfig={}",
-                dir.join("controller-manager.kubeconfig").display()
+                file("controller-manager.kubeconfig")
             ))
             .arg("--controllers=*,-nodeipam,-cloud-node-lifecycle")
             .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
             .arg(format!("--secure-port={}", ports[0].number()))
-            .arg(format!("--cert-dir={}", dir.join("certs").display()))
+            .arg(format!("--cert-dir={}", file("certs")))
             .arg(format!(
                 "--service-account-private-key-file={}",
-                sa_private.display()
+                file("certs/sa.key")
             ))
-            .arg(format!("--root-ca-file={}", ca.display()))
+            .arg(format!("--root-ca-file={}", file("certs/ca.crt")))
             // Each controller under its own service account, as on a real cluster: the audit log names it.
             .args([
                 "--use-service-account-credentials=true",
@@ -304,13 +361,10 @@ impl ControlPlane {
             ]);
         let mut scheduler = Command::new(paths::binary(side.server(), "kube-scheduler")?);
         scheduler
-            .arg(format!(
-                "--kubeconfig={}",
-                dir.join("scheduler.kubeconfig").display()
-            ))
+            .arg(format!("--kubeconfig={}", file("scheduler.kubeconfig")))
             .args(["--leader-elect=false", "--bind-address=127.0.0.1"])
             .arg(format!("--secure-port={}", ports[1].number()))
-            .arg(format!("--cert-dir={}", dir.join("certs").display()));
+            .arg(format!("--cert-dir={}", file("certs")));
         if side == Side::Blue {
             // Old servers still open an insecure port, always the same one, unless told not to.
             manager.arg("--port=0");
@@ -330,17 +384,11 @@ impl ControlPlane {
                 Stop::Kill,
             )?,
         ];
-        let mut all_ports = Vec::from(ports);
-        all_ports.push(options.port);
-        Ok(ControlPlane {
-            side,
-            dir,
-            url,
-            ca: options.ca,
-            _controllers: controllers,
-            _server: server,
-            _ports: all_ports,
-        })
+        self.processes = Some(Processes {
+            controllers,
+            server,
+        });
+        Ok(())
     }
 
     /// Blue or green.
@@ -375,11 +423,41 @@ impl ControlPlane {
 
     /// An error with the end of the log if one of the servers has ended.
     pub fn check_alive(&mut self) -> Result<()> {
-        self._server.check_alive()?;
-        self._controllers
+        let Some(processes) = &mut self.processes else {
+            return Err(Error::new(format!(
+                "{}'s servers did not start again",
+                self.side.name()
+            )));
+        };
+        processes.server.check_alive()?;
+        processes
+            .controllers
             .iter_mut()
             .try_for_each(Process::check_alive)
     }
+
+    /// The process id of the API server.
+    pub fn server_pid(&self) -> Option<u32> {
+        Some(self.processes.as_ref()?.server.pid())
+    }
+}
+
+/// Gives [`CLUSTER_ADMINS`] all rights. Marked as one of the server's own defaults, since on EKS nothing in the cluster shows
+/// what an access policy grants.
+async fn bind_cluster_admins(client: &kube::Client) -> Result<()> {
+    let doing = || "could not bind green's cluster admins".to_owned();
+    let binding = serde_json::json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "system:bench-cluster-admins", "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"}},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": CLUSTER_ADMINS}],
+    });
+    let request = http::Request::post("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings")
+        .header("content-type", "application/json")
+        .body(binding.to_string().into_bytes())
+        .map_err(|e| Error::new(format!("{}: {e}", doing())))?;
+    client.request_text(request).await.context(doing)?;
+    Ok(())
 }
 
 /// The address a control plane will have on this port.

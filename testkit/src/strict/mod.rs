@@ -216,6 +216,14 @@ impl Strict {
         lock(&self.state.zone_listeners).push(Box::new(listener));
     }
 
+    /// Sends clients of every cluster that there is another way to the same API server, as after a change of its endpoint:
+    /// DescribeCluster hands this URL out from now on.
+    pub fn reach_clusters_at(&self, url: &str) {
+        for cluster in self.state.lock_eks().clusters.values_mut() {
+            cluster.doc["endpoint"] = url.into();
+        }
+    }
+
     /// The kubeconfig for green's `--authentication-token-webhook-config-file`.
     pub fn webhook_kubeconfig(&self) -> String {
         crate::webhook::kubeconfig(self.state.webhook_address, &self.state.config.ca)
