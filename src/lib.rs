@@ -6,6 +6,7 @@
 
 pub mod checks;
 pub mod cli;
+pub mod drift;
 pub mod edns;
 pub mod engine;
 pub mod error;

@@ -1,17 +1,18 @@
 //! What several checks look at: fields of objects, sizes, targets of load balancers.
 
 use super::{BlueObject, Input};
+use crate::object::at;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Text at a JSON pointer.
 pub(super) fn text<'v>(v: &'v Value, pointer: &str) -> Option<&'v str> {
-    v.pointer(pointer).and_then(Value::as_str)
+    at(v, pointer).and_then(Value::as_str)
 }
 
 /// Items of an array at a JSON pointer.
 pub(super) fn items<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(pointer)
+    at(v, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
@@ -19,7 +20,7 @@ pub(super) fn items<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v
 
 /// Annotations of an object.
 pub(super) fn annotations(v: &Value) -> impl Iterator<Item = (&str, &str)> {
-    v.pointer("/metadata/annotations")
+    at(v, "/metadata/annotations")
         .and_then(Value::as_object)
         .into_iter()
         .flatten()
@@ -66,7 +67,8 @@ pub(super) fn bytes(quantity: &str) -> Option<u64> {
 impl<'a> Input<'a> {
     /// Objects of blue of one kind, whatever becomes of them.
     pub(super) fn of_kind(&self, kind: &str) -> impl Iterator<Item = &'a BlueObject<'a>> {
-        self.blue.iter().filter(move |o| o.id.kind == kind)
+        let blue = self.blue;
+        self.shared.of_kind(kind).iter().map(|n| &blue[*n])
     }
     /// An object of blue by its spelling.
     pub(super) fn object(&self, name: &str) -> Option<&'a BlueObject<'a>> {

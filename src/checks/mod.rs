@@ -33,26 +33,30 @@ mod testing;
 mod tests;
 
 use crate::edns;
-use crate::object::ObjectId;
 use crate::plan::fit;
 use crate::plan::iam::Iam;
 use crate::plan::model::{Finding, Name, Severity, Target, Verdict};
 use crate::rewrite::{Context, template_path};
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::{Entry, Found};
 use crate::spec::model::Spec;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// An object of blue with what became of it.
+/// An object of blue with what became of it: an [`Entry`] of the roll and its verdict.
 pub struct BlueObject<'a> {
-    /// As spelled everywhere: `deployment/orders/orders`.
-    pub name: String,
-    /// Its id.
-    pub id: ObjectId,
-    /// The object, with status.
-    pub object: &'a Value,
+    entry: &'a Entry<'a>,
     /// Its verdict.
     pub verdict: Option<&'a Verdict>,
+}
+
+impl<'a> Deref for BlueObject<'a> {
+    type Target = Entry<'a>;
+    fn deref(&self) -> &Entry<'a> {
+        self.entry
+    }
 }
 
 impl<'a> BlueObject<'a> {
@@ -80,10 +84,7 @@ impl<'a> BlueObject<'a> {
     }
     /// Whether another object makes it (a Pod of a ReplicaSet, a Job of a CronJob).
     pub fn is_child(&self) -> bool {
-        self.object
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .is_some_and(|o| !o.is_empty())
+        self.child
     }
     /// Replicas that it asks for; 1 when it does not say.
     pub fn replicas(&self) -> u64 {
@@ -95,27 +96,48 @@ impl<'a> BlueObject<'a> {
 }
 
 /// Blue's objects beside their verdicts (sorted by object, as a plan has them), in the snapshot's order; of one given twice the first.
-pub fn blue_objects<'a>(snapshot: &'a Snapshot, verdicts: &'a [Verdict]) -> Vec<BlueObject<'a>> {
-    let mut seen = BTreeSet::new();
+pub fn blue_objects<'a>(snapshot: &'a Found<'a>, verdicts: &'a [Verdict]) -> Vec<BlueObject<'a>> {
+    let mut of: HashMap<&str, &Verdict> = verdicts.iter().map(|v| (v.object.as_str(), v)).collect();
+    let mut seen = HashSet::new();
     snapshot
         .blue
-        .objects
+        .entries()
         .iter()
-        .filter_map(|object| {
-            let id = ObjectId::of(object)?;
-            let name = id.to_string();
-            let verdict = verdicts
-                .binary_search_by(|v| v.object.as_str().cmp(&name))
-                .ok()
-                .map(|n| &verdicts[n]);
-            seen.insert(name.clone()).then_some(BlueObject {
-                name,
-                id,
-                object,
-                verdict,
-            })
+        .filter(|e| seen.insert(e.name.as_str()))
+        .map(|entry| BlueObject {
+            entry,
+            verdict: of.remove(entry.name.as_str()),
         })
         .collect()
+}
+
+/// What many checks ask for, made once.
+#[derive(Default)]
+pub struct Shared<'a> {
+    /// Indexes into blue's objects, in order, by kind.
+    kinds: BTreeMap<&'a str, Vec<usize>>,
+    /// Pod templates of everything that green gets: object, template as green gets it.
+    templates: Vec<(&'a str, &'a Value)>,
+    /// The zones as the handover leaves them, and what green's ExternalDNS would do with each.
+    after: Vec<dns::After<'a>>,
+}
+
+impl<'a> Shared<'a> {
+    /// From blue's objects and the verdicts.
+    pub fn of(blue: &'a [BlueObject<'a>], verdicts: &'a [Verdict]) -> Shared<'a> {
+        let mut kinds: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (n, o) in blue.iter().enumerate() {
+            kinds.entry(o.id.kind.as_str()).or_default().push(n);
+        }
+        Shared {
+            kinds,
+            templates: words::templates_of(verdicts).collect(),
+            after: vec![],
+        }
+    }
+    fn of_kind(&self, kind: &str) -> &[usize] {
+        self.kinds.get(kind).map_or(&[], Vec::as_slice)
+    }
 }
 
 /// Names for a sentence: all up to four, else the first three and how many more.
@@ -137,7 +159,7 @@ pub struct Input<'a> {
     /// The spec, defaults filled in.
     pub spec: &'a Spec,
     /// What was found.
-    pub snapshot: &'a Snapshot,
+    pub snapshot: &'a Found<'a>,
     /// What green will be.
     pub target: &'a Target,
     /// Names that are handed over.
@@ -148,6 +170,8 @@ pub struct Input<'a> {
     pub verdicts: &'a [Verdict],
     /// Blue's objects, each beside its verdict.
     pub blue: &'a [BlueObject<'a>],
+    /// The same by kind, and what else is made once.
+    pub shared: Shared<'a>,
     /// Objects that only green has.
     pub generated: &'a [Value],
     /// What the rewrite knew.
@@ -377,9 +401,16 @@ pub fn find(id: &str) -> Option<&'static Check> {
 impl<'a> Input<'a> {
     /// Objects of these kinds that are created on green and that no other object makes.
     pub fn moving(&self, kinds: &[&str]) -> impl Iterator<Item = &'a BlueObject<'a>> {
-        self.blue
+        // In the snapshot's order, whichever kinds are asked for.
+        let mut all: Vec<usize> = kinds
             .iter()
-            .filter(move |o| kinds.contains(&o.id.kind.as_str()) && o.moves() && !o.is_child())
+            .flat_map(|k| self.shared.of_kind(k).iter().copied())
+            .collect();
+        all.sort_unstable();
+        let blue = self.blue;
+        all.into_iter()
+            .map(|n| &blue[n])
+            .filter(|o| o.moves() && !o.is_child())
     }
 }
 
@@ -473,27 +504,58 @@ impl Report {
 }
 
 /// Runs every check.
-pub fn run(input: &Input) -> Vec<Finding> {
-    all()
-        .flat_map(|check| {
-            let mut report = Report {
-                check,
-                findings: vec![],
+pub fn run(mut input: Input) -> Vec<Finding> {
+    input.shared.after = dns::dry_run(&input);
+    let checks: Vec<&'static Check> = all().collect();
+    let threads = match std::thread::available_parallelism() {
+        // A thread costs more than a small company's checks.
+        Ok(n) if input.blue.len() > 2000 => n.get().min(8),
+        _ => 1,
+    };
+    // Each checks by itself, so the order in which they end says nothing: findings come in the order of the list.
+    let next = AtomicUsize::new(0);
+    let one = || {
+        let mut done = vec![];
+        loop {
+            let n = next.fetch_add(1, Ordering::Relaxed);
+            let Some(check) = checks.get(n).copied() else {
+                return done;
             };
-            let missing: Vec<Need> = check
-                .needs
-                .iter()
-                .copied()
-                .filter(|n| !n.met(input.snapshot))
-                .collect();
-            for need in &missing {
-                let (what, how) = need.words();
-                report.not_checked(check.id, what, how);
+            done.push((n, answer(check, &input)));
+        }
+    };
+    let mut done: BTreeMap<usize, Vec<Finding>> = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(one)).collect();
+        done.extend(one());
+        for helper in helpers {
+            match helper.join() {
+                Ok(findings) => done.extend(findings),
+                Err(panic) => std::panic::resume_unwind(panic),
             }
-            if missing.is_empty() {
-                (check.run)(input, &mut report);
-            }
-            report.findings
-        })
-        .collect()
+        }
+    });
+    done.into_values().flatten().collect()
+}
+
+/// What one check says.
+fn answer(check: &'static Check, input: &Input) -> Vec<Finding> {
+    let mut report = Report {
+        check,
+        findings: vec![],
+    };
+    let missing: Vec<Need> = check
+        .needs
+        .iter()
+        .copied()
+        .filter(|n| !n.met(input.snapshot))
+        .collect();
+    for need in &missing {
+        let (what, how) = need.words();
+        report.not_checked(check.id, what, how);
+    }
+    if missing.is_empty() {
+        (check.run)(input, &mut report);
+    }
+    report.findings
 }

@@ -4,16 +4,22 @@ pub(super) use super::few as some;
 pub(super) use super::look::{count, items, text};
 
 use super::Input;
-use crate::object::ObjectId;
+use crate::object::at;
+use crate::plan::model::Verdict;
 use crate::rewrite::template_path;
 use serde_json::Value;
 
 /// Pod templates of everything that green gets: object, template as green gets it.
 pub(super) fn templates<'a>(i: &Input<'a>) -> impl Iterator<Item = (&'a str, &'a Value)> {
-    i.verdicts.iter().filter_map(|v| {
+    i.shared.templates.iter().copied()
+}
+
+/// The same from the verdicts.
+pub(super) fn templates_of(verdicts: &[Verdict]) -> impl Iterator<Item = (&str, &Value)> {
+    verdicts.iter().filter_map(|v| {
         let o = v.target.as_ref()?;
-        let id = ObjectId::of(o)?;
-        Some((v.object.as_str(), o.pointer(template_path(&id.kind)?)?))
+        let path = template_path(o.get("kind")?.as_str()?)?;
+        Some((v.object.as_str(), at(o, path)?))
     })
 }
 
@@ -21,7 +27,7 @@ pub(super) fn templates<'a>(i: &Input<'a>) -> impl Iterator<Item = (&'a str, &'a
 pub(super) fn containers(template: &Value) -> impl Iterator<Item = &Value> {
     ["/spec/initContainers", "/spec/containers"]
         .into_iter()
-        .filter_map(|p| template.pointer(p).and_then(Value::as_array))
+        .filter_map(|p| at(template, p).and_then(Value::as_array))
         .flatten()
 }
 

@@ -94,6 +94,11 @@ pub enum Command {
         after_help = "Example:\n  crossfade migrate plans/shop\n  crossfade migrate plans/shop --to unpark    (stop before writes close)"
     )]
     Migrate(MigrateArgs),
+    /// Compare blue as it is now with green, three ways, and bring what changed on blue since the plan (exit 0 nothing, 2 changes, 3 a person decides)
+    #[command(
+        after_help = "Example:\n  crossfade replay plans/shop                     (looks only)\n  crossfade replay plans/shop --apply             (writes only what blue changed and nobody changed on green)\n  crossfade replay plans/shop --apply --prune     (deletes also what is gone from blue)"
+    )]
+    Replay(ReplayArgs),
     /// Show where the run is, what it waits for, and what undo would do now
     #[command(
         after_help = "Example:\n  crossfade status plans/shop\n  crossfade status plans/shop -o json"
@@ -171,6 +176,9 @@ pub struct PlanArgs {
     /// Every finding, also those that are folded to a count
     #[arg(long)]
     pub all_findings: bool,
+    /// Ask green's server (when there is one) what it would make of every object; writes nothing
+    #[arg(long, conflicts_with = "snapshot")]
+    pub server_dry_run: bool,
 }
 
 /// `checks`
@@ -249,6 +257,26 @@ pub struct MigrateArgs {
     /// Last phase to run
     #[arg(long, value_name = "PHASE", value_parser = phase)]
     pub to: Option<crate::plan::model::Phase>,
+    /// Freeze even if blue changed since the plan: what changed is left behind
+    #[arg(long)]
+    pub leave_drift: bool,
+}
+
+/// `replay`
+#[derive(Args, Debug)]
+pub struct ReplayArgs {
+    /// Which.
+    #[command(flatten)]
+    pub folder: Folder,
+    /// Write it: changed fields by server-side apply, new objects parked as in the replay; journaled, so that rollback takes it back
+    #[arg(long)]
+    pub apply: bool,
+    /// Delete on green what is gone from blue, if the run made it and nobody changed it since
+    #[arg(long)]
+    pub prune: bool,
+    /// Write only if it still is what was shown under this digest
+    #[arg(long, value_name = "DIGEST", requires = "apply")]
+    pub digest: Option<String>,
 }
 
 /// `status`

@@ -6,7 +6,7 @@ use super::folder::PlanFolder;
 use super::printer::Printer;
 use super::progress::Progress;
 use super::rooms;
-use crate::engine::{Engine, Options, Outcome};
+use crate::engine::{Engine, LookHook, Moment, Options, Outcome};
 use crate::error::{Error, Result};
 use crate::journal::{Holder, Journal};
 use crate::plan::model::{Phase, Plan};
@@ -28,16 +28,74 @@ pub fn run(args: &MigrateArgs, global: &Global, printer: &Printer) -> Result<u8>
             aside.display()
         ));
     }
-    let outcome = with_engine(&folder, plan, "migrate", printer, async |engine| {
-        engine.forward(args.to).await
-    })?;
+    let look = |engine: &Engine| Some(last_look(engine, &folder, *printer, args.leave_drift));
+    let outcome =
+        with_engine_that_looks(&folder, plan, "migrate", printer, look, async |engine| {
+            engine.forward(args.to).await
+        })?;
     report(&outcome, &folder, printer);
     Ok(outcome.exit_code())
 }
 
+/// Looks for what changed on blue: at the start of a run for what is new (a plan that no longer fits is refused anyway), before the freeze
+/// for everything. A look that fails is said, not a reason to stop.
+fn last_look(
+    engine: &Engine,
+    folder: &PlanFolder,
+    printer: Printer,
+    leave_drift: bool,
+) -> LookHook {
+    let (world, plan, journal) = engine.parts();
+    let folder = folder.clone();
+    LookHook(Arc::new(move |moment| {
+        let (world, plan, journal, folder) =
+            (world.clone(), plan.clone(), journal.clone(), folder.clone());
+        Box::pin(async move {
+            let arg = folder.arg();
+            let state = journal.state();
+            let frozen = moment == Moment::BeforeFreeze;
+            let found = super::replay::look(&folder, &plan, &state, &world, frozen).await;
+            let found = match found {
+                Ok(found) => found,
+                Err(e) => {
+                    printer.note(format!(
+                        "notice: whether blue changed since the plan could not be looked at: {e} ({})",
+                        e.at
+                    ));
+                    return Ok(None);
+                }
+            };
+            super::replay::remember(&folder, &found);
+            let line = found.line();
+            if line.is_empty() {
+                return Ok(None);
+            }
+            if !frozen {
+                printer.note(format!(
+                    "notice: since the plan: {line}; after the replay phase: crossfade replay{arg}"
+                ));
+                return Ok(None);
+            }
+            if leave_drift {
+                printer.note(format!("notice: left behind on blue: {line}"));
+                return Ok(None);
+            }
+            Ok(Some(Outcome::Stopped {
+                step: "freeze".into(),
+                object: String::new(),
+                why: format!("blue is not what green was made from: {line}"),
+                remedy: format!(
+                    "look at it (crossfade replay{arg}) and bring it (crossfade replay{arg} --apply), or leave it behind (crossfade migrate{arg} --leave-drift)"
+                ),
+                kind: crate::error::Kind::StalePlan,
+            }))
+        })
+    }))
+}
+
 /// Phases of the steps that a run up to `to` touches: also early steps of later phases that others need.
 fn phases_to_run(plan: &Plan, to: Option<Phase>) -> BTreeSet<Phase> {
-    crate::engine::steps_to(plan, to)
+    crate::engine::steps_to(&plan.steps, to)
         .into_iter()
         .map(|s| s.phase)
         .collect()
@@ -89,6 +147,17 @@ pub fn with_engine<T>(
     printer: &Printer,
     go: impl AsyncFnOnce(&Engine) -> Result<T>,
 ) -> Result<T> {
+    with_engine_that_looks(folder, plan, verb, printer, |_| None, go)
+}
+
+fn with_engine_that_looks<T>(
+    folder: &PlanFolder,
+    plan: Plan,
+    verb: &str,
+    printer: &Printer,
+    look: impl FnOnce(&Engine) -> Option<LookHook>,
+    go: impl AsyncFnOnce(&Engine) -> Result<T>,
+) -> Result<T> {
     let run = folder.run();
     let opened = Journal::open(&run, verb)?;
     if let Some(notice) = &opened.notice {
@@ -104,9 +173,11 @@ pub fn with_engine<T>(
             Arc::new(opened.journal),
             rooms::registry(),
             progress.events(),
-        )
-        .options(Options {
+        );
+        let look = look(&engine);
+        let engine = engine.options(Options {
             by: Holder::me(verb).who(),
+            look,
             ..Options::default()
         });
         rooms::stop_on_signals(engine.cancel(), *printer);

@@ -18,6 +18,7 @@ mod plan;
 mod printer;
 mod progress;
 mod rehearse;
+mod replay;
 mod review;
 mod rollback;
 mod rooms;
@@ -99,6 +100,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Plan(args) => plan::run(&args, &global, printer),
         Command::Review(args) => review::run(&args, &global, printer),
         Command::Rehearse(args) => rehearse::run(&args, &global, printer),
+        Command::Replay(args) => replay::run(&args, &global, printer),
         Command::Migrate(args) => migrate::run(&args, &global, printer),
         Command::Status(args) => status::run(&args, &global, printer),
         Command::Rollback(args) => rollback::run(&args, &global, printer),

@@ -49,10 +49,22 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
     if let Some(out) = &out {
         crate::plan::store(out, &plan)?;
     }
+    let asked = match args.server_dry_run {
+        true => Some(ask_green(&args.folder, global, &plan)?),
+        false => None,
+    };
     if printer.json() {
-        printer.document(&to_value(&plan)?);
+        let mut value = to_value(&plan)?;
+        if let Some(findings) = &asked {
+            // Beside the plan, not in it: what a server says today is no part of what was planned.
+            value["server_dry_run"] = serde_json::json!(findings);
+        }
+        printer.document(&value);
     } else {
         summary(&plan, printer, args.all_findings)?;
+        if let Some(findings) = &asked {
+            show_asked(findings, printer);
+        }
         if let Some(out) = &out {
             printer.line(format!(
                 "\nwritten to {}, the objects beside it in {}",
@@ -60,6 +72,10 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
                 crate::plan::objects_file(out).display()
             ));
         }
+    }
+    if asked.iter().flatten().any(|f| f.blocks()) {
+        printer.text("next: remove what green refuses, then plan again");
+        return Ok(exit::BLOCKED);
     }
     if plan.findings.iter().any(|f| f.blocks()) {
         printer.text("next: remove the blockers above, then plan again");
@@ -80,6 +96,55 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
         "next: crossfade rehearse{arg}, then crossfade review{arg}"
     ));
     Ok(exit::CHANGES)
+}
+
+/// What green's server says of every object of the plan; one finding when there is no server yet.
+fn ask_green(
+    folder: &super::args::Folder,
+    global: &Global,
+    plan: &Plan,
+) -> Result<Vec<crate::plan::model::Finding>> {
+    use crate::plan::model::{Finding, Severity};
+    let folder = PlanFolder::resolve(folder, global)?;
+    let asked = rooms::runtime()?.block_on(async {
+        let world = rooms::live(&plan.spec, &folder.root)?;
+        crate::engine::verify_pins(&world, &plan.basis).await?;
+        crate::drift::server_dry_run(world.green.as_ref(), plan).await
+    });
+    match asked {
+        Err(e) if e.kind == Kind::Unreachable || e.kind == Kind::Stuck => Ok(vec![Finding {
+            id: "DRY-04".into(),
+            severity: Severity::NotChecked,
+            object: "green".into(),
+            message: format!("green was not asked: {} ({})", e.message, e.at),
+            remedy: "Ask again when green is there: crossfade migrate --to provision, or adopt a cluster.".into(),
+            source: "replay.md 20".into(),
+            waived: None,
+        }]),
+        other => other,
+    }
+}
+
+fn show_asked(findings: &[crate::plan::model::Finding], printer: &Printer) {
+    use crate::plan::model::Severity;
+    printer.line("");
+    printer.line(printer.bold("Green's server, asked without writing"));
+    if findings.is_empty() {
+        return printer.line("  it would take every object as it is");
+    }
+    for f in findings {
+        let (how, word) = match f.severity {
+            Severity::Blocker => ("red", "refused"),
+            Severity::Warning => ("yellow", "warning"),
+            Severity::Info => ("dim", "info"),
+            Severity::NotChecked => ("dim", "not checked"),
+        };
+        let word = printer.tint(how, &format!("{word:<11}"));
+        printer.line(format!("  {word} {} {}: {}", f.id, f.object, f.message));
+        if f.severity <= Severity::Warning {
+            printer.line(format!("              {}", f.remedy));
+        }
+    }
 }
 
 /// A plan as JSON.

@@ -5,8 +5,9 @@ use super::exit;
 use super::folder::PlanFolder;
 use super::printer::{Printer, range, seconds};
 use super::progress::Hint;
+use super::replay::LastLook;
 use super::review::{promise, short};
-use crate::engine::{UndoPreview, undo_preview};
+use crate::engine::{UndoPreview, steps_of, undo_preview};
 use crate::error::Result;
 use crate::journal::{Entry, Holder, Mode, State, Status, Stuck};
 use crate::plan::model::{Phase, Plan};
@@ -40,6 +41,8 @@ struct Report {
     last_record: Option<Timestamp>,
     /// Number of records.
     records: usize,
+    /// What the last look at blue found that green does not have; absent when nobody looked yet.
+    drift: Option<LastLook>,
     /// All steps.
     steps: Vec<Line>,
 }
@@ -95,8 +98,7 @@ fn look(
     folder: &PlanFolder,
 ) -> Report {
     let arg = folder.arg();
-    let steps: Vec<Line> = plan
-        .steps
+    let steps: Vec<Line> = steps_of(plan, state)
         .iter()
         .map(|s| {
             let of = state.steps.get(&s.id);
@@ -115,7 +117,7 @@ fn look(
         .collect();
     let running = holder
         .as_ref()
-        .is_some_and(|h| h.verb == "migrate" || h.verb == "rollback" || h.verb == "finalize");
+        .is_some_and(|h| ["migrate", "replay", "rollback", "finalize"].contains(&h.verb.as_str()));
     let stuck = state.stuck().map(|(step, stuck)| StuckStep {
         step: step.into(),
         stuck: stuck.clone(),
@@ -187,6 +189,7 @@ fn look(
         holder,
         last_record: state.last,
         records: entries.len(),
+        drift: LastLook::read(folder),
         steps,
     }
 }
@@ -249,6 +252,14 @@ fn show(r: &Report, printer: &Printer) {
     }
     if let Some(what) = &r.waiting_for {
         printer.line(format!("  waits for {what}"));
+    }
+    if let Some(look) = r.drift.as_ref().filter(|l| !l.line.is_empty()) {
+        let ago = Timestamp::now().as_second() - look.at.as_second();
+        printer.line(format!(
+            "  blue since the plan: {} (looked {} ago): crossfade replay",
+            look.line,
+            seconds(ago as f64)
+        ));
     }
     let weak: Vec<_> = r
         .undo

@@ -2,8 +2,9 @@
 
 use super::config::{Config, seconds};
 use super::{bare, fqdn};
-use crate::object::annotation;
+use crate::object::{annotation, at};
 use serde_json::Value;
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -32,10 +33,15 @@ pub struct Endpoint {
 
 /// Endpoints that an instance would want from these objects of its cluster, in the order of objects, without duplicates.
 /// Objects may be in any version that kept the fields (Ingress v1, v1beta1, extensions/v1beta1).
-pub fn desired(objects: &[Value], config: &Config) -> Vec<Endpoint> {
+pub fn desired<I>(objects: I, config: &Config) -> Vec<Endpoint>
+where
+    I: IntoIterator,
+    I::Item: Borrow<Value>,
+{
     let mut out: Vec<Endpoint> = vec![];
     let mut seen: BTreeSet<(String, String, Vec<String>, Option<String>)> = BTreeSet::new();
     for object in objects {
+        let object: &Value = object.borrow();
         let kind = object.get("kind").and_then(Value::as_str).unwrap_or("");
         let source = match kind {
             "Ingress" => "ingress",
@@ -105,14 +111,14 @@ fn selected(object: &Value, kind: &str, config: &Config) -> bool {
     if note(object, config, "controller").is_some_and(|c| c != "dns-controller") {
         return false;
     }
-    let map = |path: &str| object.pointer(path).cloned().unwrap_or(Value::Null);
+    let map = |path: &str| at(object, path).unwrap_or(&Value::Null);
     if let Some(f) = &config.annotation_filter
-        && !matches_selector(f, &map("/metadata/annotations"))
+        && !matches_selector(f, map("/metadata/annotations"))
     {
         return false;
     }
     if let Some(f) = &config.label_filter
-        && !matches_selector(f, &map("/metadata/labels"))
+        && !matches_selector(f, map("/metadata/labels"))
     {
         return false;
     }

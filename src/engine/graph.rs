@@ -8,13 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A plan that this version can run: every kind is known, every parameter is understood, every need exists and comes before.
 pub fn check_plan(plan: &Plan, registry: &Registry) -> Result<()> {
+    check_steps(&plan.steps, registry)
+}
+
+pub(super) fn check_steps(steps: &[StepSpec], registry: &Registry) -> Result<()> {
     let mut seen = BTreeSet::new();
     let bad = |step: &StepSpec, message: String| {
         Err(Error::new(Kind::BadInput, message)
             .at(format!("plan.json: step {}", step.id))
             .remedy("make the plan again with this version: crossfade plan"))
     };
-    for step in &plan.steps {
+    for step in steps {
         match registry.get(step.kind.as_str()) {
             None => {
                 return bad(
@@ -41,31 +45,71 @@ pub fn check_plan(plan: &Plan, registry: &Registry) -> Result<()> {
     Ok(())
 }
 
+/// The steps of a run: those of the plan and those that it got since, each after all it needs.
+pub fn steps_of(plan: &Plan, state: &State) -> Vec<StepSpec> {
+    let mut steps = plan.steps.clone();
+    for extension in state.extensions() {
+        for step in &extension.steps {
+            let after = steps
+                .iter()
+                .rposition(|s| step.needs.contains(&s.id))
+                .map_or(0, |n| n + 1);
+            steps.insert(after, step.clone());
+            let waiting = extension
+                .before
+                .get(&step.id)
+                .map_or(&[][..], Vec::as_slice);
+            for later in steps[after + 1..].iter_mut() {
+                if waiting.contains(&later.id) && !later.needs.contains(&step.id) {
+                    later.needs.push(step.id.clone());
+                }
+            }
+        }
+    }
+    steps
+}
+
+/// Steps of a plan that are to wait for a new step: those of later phases that have not begun, except what the new step itself waits for.
+pub(crate) fn waiting_for(plan: &Plan, state: &State, new: &StepSpec) -> Vec<String> {
+    let its: BTreeSet<&str> = with_needs(&plan.steps, |s| new.needs.contains(&s.id))
+        .into_iter()
+        .map(|s| s.id.as_str())
+        .collect();
+    plan.steps
+        .iter()
+        .filter(|s| !its.contains(s.id.as_str()))
+        // What is new is stopped before blue is closed for writes, as in the plan.
+        .filter(|s| s.phase > new.phase || s.phase == new.phase && s.kind == "fence.close")
+        .filter(|s| !state.status(&s.id).is_active())
+        .map(|s| s.id.clone())
+        .collect()
+}
+
 /// Some steps and all they need, in the plan's order.
-pub(super) fn with_needs(plan: &Plan, wanted: impl Fn(&StepSpec) -> bool) -> Vec<&StepSpec> {
+pub(super) fn with_needs(steps: &[StepSpec], wanted: impl Fn(&StepSpec) -> bool) -> Vec<&StepSpec> {
     let mut ids = BTreeSet::new();
     // Needs come before, so one walk from the end sees every step after all that need it.
-    for step in plan.steps.iter().rev() {
+    for step in steps.iter().rev() {
         if wanted(step) || ids.contains(step.id.as_str()) {
             ids.insert(step.id.as_str());
             ids.extend(step.needs.iter().map(String::as_str));
         }
     }
-    plan.steps
+    steps
         .iter()
         .filter(|s| ids.contains(s.id.as_str()))
         .collect()
 }
 
 /// Steps of a run up to a phase: those of that phase and before, and whatever they need.
-pub fn steps_to(plan: &Plan, to: Option<Phase>) -> Vec<&StepSpec> {
-    with_needs(plan, super::within(to))
+pub fn steps_to(steps: &[StepSpec], to: Option<Phase>) -> Vec<&StepSpec> {
+    with_needs(steps, super::within(to))
 }
 
 /// Ids of the steps that need each step directly.
-pub(super) fn dependents(plan: &Plan) -> BTreeMap<&str, Vec<&str>> {
+pub(super) fn dependents(steps: &[StepSpec]) -> BTreeMap<&str, Vec<&str>> {
     let mut map: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for step in &plan.steps {
+    for step in steps {
         for need in &step.needs {
             map.entry(need).or_default().push(&step.id);
         }
@@ -75,14 +119,18 @@ pub(super) fn dependents(plan: &Plan) -> BTreeMap<&str, Vec<&str>> {
 
 /// Steps to undo for a rollback to the end of a phase, last first: what was begun in later phases, except what a step that stays needs
 /// (a data stream that runs early, for example, stays when the step that waits for it stays).
-pub(super) fn to_undo<'p>(plan: &'p Plan, state: &State, to: Option<Phase>) -> Vec<&'p StepSpec> {
+pub(super) fn to_undo<'p>(
+    steps: &'p [StepSpec],
+    state: &State,
+    to: Option<Phase>,
+) -> Vec<&'p StepSpec> {
     let stays =
         |s: &StepSpec| to.is_some_and(|to| s.phase <= to) && state.status(&s.id).is_active();
-    let kept: BTreeSet<&str> = with_needs(plan, stays)
+    let kept: BTreeSet<&str> = with_needs(steps, stays)
         .into_iter()
         .map(|s| s.id.as_str())
         .collect();
-    plan.steps
+    steps
         .iter()
         .rev()
         .filter(|s| !kept.contains(s.id.as_str()) && state.status(&s.id).is_active())

@@ -21,12 +21,14 @@ mod tests;
 mod toy;
 
 pub use events::{Event, EventKind, Events, silent};
-pub use graph::{check_plan, steps_to};
+pub(crate) use graph::waiting_for;
+pub use graph::{check_plan, steps_of, steps_to};
 pub use pins::{drift, verify_pins};
+pub use run::{LookHook, Moment};
 pub use undo::{UndoPreview, undo_preview};
 
 use crate::error::{Error, Kind, Result};
-use crate::journal::{Journal, JournalError, Record, Stuck};
+use crate::journal::{Journal, JournalError, Record, State, Stuck};
 use crate::object::sha256_hex;
 use crate::plan::model::{Phase, Plan, StepSpec};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
@@ -58,6 +60,8 @@ pub struct Options {
     pub stall: Option<Duration>,
     /// Whether a new run first compares the world with what the plan was made from.
     pub check_drift: bool,
+    /// Looks at what changed on blue: when a run begins, and before the first step of the freeze.
+    pub look: Option<LookHook>,
 }
 
 impl Default for Options {
@@ -70,6 +74,7 @@ impl Default for Options {
             by: "unknown".into(),
             stall: None,
             check_drift: true,
+            look: None,
         }
     }
 }
@@ -229,6 +234,22 @@ impl Engine {
         self.options = options;
         self
     }
+    /// The world that it drives.
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+    /// The plan that it runs.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+    /// What the records add up to.
+    pub fn state(&self) -> State {
+        self.journal.state()
+    }
+    /// What a look needs that outlives a call.
+    pub fn parts(&self) -> (World, Arc<Plan>, Arc<Journal>) {
+        (self.world.clone(), self.plan.clone(), self.journal.clone())
+    }
     /// The flag that stops it.
     pub fn cancel(&self) -> Cancel {
         self.cancel.clone()
@@ -276,7 +297,11 @@ impl Engine {
             .remedy("put that plan back, or roll the run back with it before a new plan is run")),
             _ => Ok(()),
         })?;
-        check_plan(&self.plan, &self.registry)
+        graph::check_steps(&self.steps(), &self.registry)
+    }
+    /// The steps of the run as the journal knows them.
+    fn steps(&self) -> Vec<StepSpec> {
+        self.journal.with_state(|s| graph::steps_of(&self.plan, s))
     }
     fn build(&self, spec: &StepSpec) -> Result<Box<dyn Step>> {
         let make = self.registry.get(spec.kind.as_str()).ok_or_else(|| {
@@ -295,6 +320,11 @@ impl Engine {
                 clock: self.world.clock.clone(),
             }),
             outputs: self.outputs.clone(),
+            // As of now: an extension whose root was undone a moment ago says nothing any more.
+            extra: self.journal.with_state(|s| {
+                let verdicts = s.extensions().flat_map(|e| &e.verdicts);
+                Arc::new(verdicts.map(|v| (v.object.clone(), v.clone())).collect())
+            }),
         }
     }
     fn set_output(&self, step: &str, after: Value) {

@@ -3,45 +3,53 @@
 use super::graph::steps_to;
 use super::{Engine, EventKind, Outcome, Problem};
 use crate::error::{Error, Kind, Result};
-use crate::journal::{Mode, Record, Status};
+use crate::journal::{Extension, Mode, Record, State, Status};
 use crate::plan::model::{Phase, StepSpec};
 use crate::step::Settle;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// When a look is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moment {
+    /// A run begins; nothing was written yet.
+    Begin,
+    /// All is done that comes before the freeze.
+    BeforeFreeze,
+}
+
+type LookFn = dyn Fn(Moment) -> BoxFuture<'static, Result<Option<Outcome>>> + Send + Sync;
+
+/// A look at what changed on blue; an outcome stops the run there.
+#[derive(Clone)]
+pub struct LookHook(pub Arc<LookFn>);
+
+impl std::fmt::Debug for LookHook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LookHook(..)")
+    }
+}
 
 impl Engine {
     /// Runs all steps up to a phase (and whatever those need), going on where an earlier process stopped.
     pub async fn forward(&self, to: Option<Phase>) -> Result<Outcome> {
         self.check_plan()?;
         let state = self.journal.state();
-        if let Mode::RollingBack(back) = state.mode {
-            let flag = back.map_or(String::new(), |p| format!(" --to {}", p.name()));
-            return Err(Error::new(
-                if state.stuck().is_some() {
-                    Kind::Stuck
-                } else {
-                    Kind::Interrupted
-                },
-                format!(
-                    "a rollback to {} is not finished",
-                    back.map_or("the start", Phase::name)
-                ),
-            )
-            .at(self.run_id())
-            .remedy(format!("finish it first: crossfade rollback{flag}")));
-        }
-        let targets = steps_to(&self.plan, to);
+        self.goes_forwards(&state)?;
+        let steps = self.steps();
+        let targets = steps_to(&steps, to);
         let done = |state: &crate::journal::State| {
             targets
                 .iter()
                 .filter(|s| state.status(&s.id) == Status::Done)
                 .count()
         };
-        let complete = targets.len() == self.plan.steps.len();
+        let complete = targets.len() == steps.len();
         let already = done(&state);
         let unfinished = complete && !state.done;
         if already == targets.len() && !unfinished {
@@ -73,6 +81,11 @@ impl Engine {
                     .remedy("run `crossfade discover` and `crossfade plan` again, then review the new plan"));
                 }
             }
+            if let Some(look) = &self.options.look
+                && let Some(outcome) = (look.0)(Moment::Begin).await?
+            {
+                return Ok(outcome);
+            }
             self.append(Record::RunStarted {
                 run: self.run_id(),
                 plan_digest: self.plan.digest.clone(),
@@ -86,7 +99,7 @@ impl Engine {
             done: already,
         });
 
-        if let Some(outcome) = self.drive(&targets).await? {
+        if let Some(outcome) = self.drive_to_the_end(&targets).await? {
             let why = match &outcome {
                 Outcome::Stopped { step, why, .. } => format!("step {step}: {why}"),
                 _ => "asked to stop".into(),
@@ -102,6 +115,122 @@ impl Engine {
             changed: true,
             complete,
         })
+    }
+
+    /// No way forwards while a rollback is not finished.
+    fn goes_forwards(&self, state: &State) -> Result<()> {
+        let Mode::RollingBack(back) = state.mode else {
+            return Ok(());
+        };
+        let flag = back.map_or(String::new(), |p| format!(" --to {}", p.name()));
+        let kind = if state.stuck().is_some() {
+            Kind::Stuck
+        } else {
+            Kind::Interrupted
+        };
+        Err(Error::new(
+            kind,
+            format!(
+                "a rollback to {} is not finished",
+                back.map_or("the start", Phase::name)
+            ),
+        )
+        .at(self.run_id())
+        .remedy(format!("finish it first: crossfade rollback{flag}")))
+    }
+
+    /// Adds steps to a run (none: goes on with those that an earlier process added) and runs those of them that are due: the others wait for
+    /// `migrate`, with the steps of the plan in whose phase they stand.
+    pub async fn bring(&self, extension: Option<Extension>) -> Result<Outcome> {
+        self.check_plan()?;
+        let state = self.journal.state();
+        self.goes_forwards(&state)?;
+        if extension.is_none() && self.due(&state, &self.steps()).is_empty() {
+            return Ok(Outcome::Migrated {
+                changed: false,
+                complete: false,
+            });
+        }
+        super::verify_pins(&self.world, &self.plan.basis).await?;
+        self.append(Record::Resumed {
+            crossfade_version: env!("CARGO_PKG_VERSION").into(),
+            by: self.options.by.clone(),
+        })?;
+        if let Some(extension) = extension {
+            self.append(Record::Extended { extension })?;
+            self.check_plan()?;
+        }
+        let steps = self.steps();
+        let targets = self.due(&self.journal.state(), &steps);
+        self.emit(EventKind::Started {
+            run: self.run_id(),
+            resumed: true,
+            steps: targets.len(),
+            done: 0,
+        });
+        if let Some(outcome) = self.drive(&targets).await? {
+            let why = match &outcome {
+                Outcome::Stopped { step, why, .. } => format!("step {step}: {why}"),
+                _ => "asked to stop".into(),
+            };
+            self.append(Record::Stopped { why })?;
+            return Ok(outcome);
+        }
+        Ok(Outcome::Migrated {
+            changed: true,
+            complete: false,
+        })
+    }
+
+    /// Added steps that are not done, as far as the run has come: those of the replay, and those of phases whose own steps are all done.
+    fn due<'s>(&self, state: &State, steps: &'s [StepSpec]) -> Vec<&'s StepSpec> {
+        let added: BTreeSet<&str> = state
+            .extensions()
+            .flat_map(|e| &e.steps)
+            .map(|s| s.id.as_str())
+            .collect();
+        let reached = |phase: Phase| {
+            let mut own = self.plan.steps.iter().filter(|s| s.phase == phase);
+            phase == Phase::Replay || own.all(|s| state.status(&s.id) == Status::Done)
+        };
+        let mut due: Vec<&StepSpec> = vec![];
+        for step in steps {
+            // What it needs must be done or due itself.
+            let ready = step
+                .needs
+                .iter()
+                .all(|n| state.status(n) == Status::Done || due.iter().any(|d| d.id == *n));
+            if added.contains(step.id.as_str())
+                && state.status(&step.id) != Status::Done
+                && reached(step.phase)
+                && ready
+            {
+                due.push(step);
+            }
+        }
+        due
+    }
+
+    /// All steps, with a last look before the freeze begins: from then on blue stands still and every minute counts.
+    async fn drive_to_the_end(&self, targets: &[&StepSpec]) -> Result<Option<Outcome>> {
+        let begun = |s: &StepSpec| {
+            let active = |state: &State| state.status(&s.id).is_active();
+            s.phase >= Phase::Freeze && s.kind != "data.stream" && self.journal.with_state(active)
+        };
+        if let Some(look) = &self.options.look
+            && targets.iter().any(|s| s.phase == Phase::Freeze)
+            && !targets.iter().any(|s| begun(s))
+        {
+            let first: Vec<StepSpec> = targets.iter().map(|s| (*s).clone()).collect();
+            let first = steps_to(&first, Some(Phase::Unpark));
+            if let Some(outcome) = self.drive(&first).await? {
+                return Ok(Some(outcome));
+            }
+            if let Some(outcome) = (look.0)(Moment::BeforeFreeze).await? {
+                return Ok(Some(outcome));
+            }
+        }
+        self.drive(targets).await
     }
 
     /// Runs steps as the graph allows; an outcome when they could not all be done.

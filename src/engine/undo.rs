@@ -1,6 +1,6 @@
 //! Back.
 
-use super::graph::{dependents, to_undo};
+use super::graph::{dependents, steps_of, to_undo};
 use super::{Engine, EventKind, Outcome, Problem};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Mode, Record, State, Status, Stuck};
@@ -30,7 +30,7 @@ pub struct UndoPreview {
 
 /// What a rollback to the end of a phase (to the start when absent) would undo, in this order.
 pub fn undo_preview(plan: &Plan, state: &State, to: Option<Phase>) -> Vec<UndoPreview> {
-    to_undo(plan, state, to)
+    to_undo(&steps_of(plan, state), state, to)
         .into_iter()
         .map(|s| UndoPreview {
             step: s.id.clone(),
@@ -79,7 +79,8 @@ impl Engine {
                 old.map_or(String::new(), |p| format!(" --to {}", p.name()))
             )));
         }
-        let targets = to_undo(&self.plan, &state, to);
+        let steps = self.steps();
+        let targets = to_undo(&steps, &state, to);
         let resuming = matches!(state.mode, Mode::RollingBack(_));
         if targets.is_empty() && !resuming {
             return Ok(Outcome::Restored { changed: false });
@@ -91,7 +92,7 @@ impl Engine {
             to,
             steps: targets.len(),
         });
-        if let Some(outcome) = self.drive_back(&targets).await? {
+        if let Some(outcome) = self.drive_back(&steps, &targets).await? {
             let why = match &outcome {
                 Outcome::Stopped { step, why, .. } => format!("undo of step {step}: {why}"),
                 Outcome::Stuck { step, stuck } => {
@@ -107,8 +108,12 @@ impl Engine {
         Ok(Outcome::Restored { changed: true })
     }
 
-    async fn drive_back(&self, targets: &[&StepSpec]) -> Result<Option<Outcome>> {
-        let dependents = dependents(&self.plan);
+    async fn drive_back(
+        &self,
+        steps: &[StepSpec],
+        targets: &[&StepSpec],
+    ) -> Result<Option<Outcome>> {
+        let dependents = dependents(steps);
         let mut running: FuturesUnordered<BoxFuture<'_, (&str, Result<(), Problem>)>> =
             FuturesUnordered::new();
         let mut begun: BTreeSet<&str> = BTreeSet::new();

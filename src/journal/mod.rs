@@ -14,5 +14,5 @@ mod tests;
 pub use error::JournalError;
 pub use file::{Holder, JOURNAL, read};
 pub use log::{CrashPoint, Journal, Opened};
-pub use record::{Entry, FORMAT, GENESIS, Record};
+pub use record::{Entry, Extension, FORMAT, GENESIS, Record};
 pub use state::{Mode, RunInfo, State, Status, StepState, Stuck};

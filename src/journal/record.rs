@@ -1,16 +1,31 @@
 //! The records and their chained lines.
 
 use crate::object::{canonical, sha256_hex};
-use crate::plan::model::Phase;
+use crate::plan::model::{Phase, StepSpec, Verdict};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Version of the line format and of the meaning of records; a reader refuses any other.
 pub const FORMAT: u32 = 1;
 
 /// `prev` of the first record.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Steps that a run got beside those of its plan: what `crossfade replay --apply` brings. Everything that they need is in here, as
+/// everything that a plan's steps need is in the plan; so any later process can go on with them or take them back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Extension {
+    /// The steps, each after those that it needs. The first is the root: all others need it, and when it is undone they all are history.
+    pub steps: Vec<StepSpec>,
+    /// Steps of the plan that wait for one of these, by its id.
+    #[serde(default)]
+    pub before: BTreeMap<String, Vec<String>>,
+    /// Verdicts on objects that are new, or that have another target than in the plan. No Secret value is in them.
+    pub verdicts: Vec<Verdict>,
+}
 
 /// What happened, or is about to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +46,11 @@ pub enum Record {
         crossfade_version: String,
         /// Who and where, `user@host`.
         by: String,
+    },
+    /// The run got more steps.
+    Extended {
+        /// Which.
+        extension: Extension,
     },
     /// A step is about to be applied.
     Intent {
@@ -154,6 +174,7 @@ impl Record {
         match self {
             Record::RunStarted { .. } => "run_started",
             Record::Resumed { .. } => "resumed",
+            Record::Extended { .. } => "extended",
             Record::Intent { .. } => "intent",
             Record::Applied { .. } => "applied",
             Record::Done { .. } => "done",

@@ -1,11 +1,12 @@
 //! What the records add up to. The only place that decides which record may follow which.
 
-use super::record::Record;
+use super::record::{Extension, Record};
 use crate::plan::model::Phase;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// How far a step is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -108,6 +109,8 @@ pub struct State {
     pub run: Option<RunInfo>,
     /// Steps that were ever begun.
     pub steps: BTreeMap<String, StepState>,
+    /// Steps beside those of the plan, in the order in which they came.
+    pub extensions: Vec<Arc<Extension>>,
     /// Which way it goes.
     pub mode: Mode,
     /// All steps are done.
@@ -145,6 +148,20 @@ impl State {
     /// Whether nothing of the run is left in the world.
     pub fn is_clean(&self) -> bool {
         self.finalized.is_empty() && self.steps.values().all(|s| !s.status.is_active())
+    }
+
+    /// Extensions that count: one whose root was undone is history.
+    pub fn extensions(&self) -> impl Iterator<Item = &Arc<Extension>> {
+        self.extensions.iter().filter(|e| {
+            e.steps.first().is_some_and(|root| {
+                !matches!(self.status(&root.id), Status::Undone | Status::Skipped)
+            })
+        })
+    }
+    /// Whether a step belongs to an extension that is history.
+    fn is_history(&self, step: &str) -> bool {
+        let has = |e: &Extension| e.steps.iter().any(|s| s.id == step);
+        self.extensions.iter().any(|e| has(e)) && !self.extensions().any(|e| has(e))
     }
 
     /// Whether a record may follow.
@@ -198,7 +215,7 @@ impl State {
         let has = |wanted: &[Status]| {
             self.steps
                 .iter()
-                .find(|(_, s)| wanted.contains(&s.status))
+                .find(|(id, s)| wanted.contains(&s.status) && !self.is_history(id))
                 .map(|(id, s)| format!("step {id} is {:?}", s.status))
         };
         match record {
@@ -223,6 +240,24 @@ impl State {
                 (Mode::RollingBack(_), Some(why)) => refuse(why),
                 _ => refuse("no rollback is under way".into()),
             },
+            Record::Extended { extension } => {
+                let known = |id: &str| {
+                    self.steps.contains_key(id)
+                        || self
+                            .extensions
+                            .iter()
+                            .any(|e| e.steps.iter().any(|s| s.id == id))
+                };
+                if self.mode != Mode::Forward || self.done || !self.finalized.is_empty() {
+                    refuse("the run does not go forwards".into())
+                } else if let Some(s) = extension.steps.iter().find(|s| known(&s.id)) {
+                    refuse(format!("step {} is there already", s.id))
+                } else if extension.steps.is_empty() {
+                    refuse("it has no step".into())
+                } else {
+                    Ok(())
+                }
+            }
             Record::RunDone => match (
                 self.mode,
                 has(&[Intent, Applied, UndoIntent, Undone, Skipped]),
@@ -256,6 +291,7 @@ impl State {
                 self.mode = Mode::Forward;
                 self.stopped = None;
             }
+            Record::Extended { extension } => self.extensions.push(Arc::new(extension.clone())),
             Record::Stopped { why } => self.stopped = Some(why.clone()),
             Record::RollbackStarted { to } => {
                 self.mode = Mode::RollingBack(*to);

@@ -30,7 +30,7 @@ struct Mapping {
 }
 
 fn items<'a>(v: &'a Value, path: &str) -> impl Iterator<Item = &'a Value> {
-    v.pointer(path)
+    crate::object::at(v, path)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()

@@ -7,6 +7,7 @@ use super::model::{Severity, TargetAddon, TargetComponent};
 use crate::object::{ObjectId, label};
 use crate::snapshot::kops::kubernetes_version;
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -420,12 +421,11 @@ impl<'a> Blue<'a> {
             buckets: BTreeSet::new(),
         };
         for o in &snapshot.blue.objects {
-            let name = text(o, "/metadata/name").unwrap_or("");
             match text(o, "/kind") {
                 Some("Deployment" | "DaemonSet" | "StatefulSet")
                     if text(o, "/metadata/namespace") == Some("kube-system") || labelled(o) =>
                 {
-                    b.workloads.insert(name);
+                    b.workloads.insert(text(o, "/metadata/name").unwrap_or(""));
                 }
                 Some("StorageClass") => b.drivers.extend(text(o, "/provisioner")),
                 Some("PersistentVolume") => {
@@ -484,14 +484,14 @@ impl<'a> Blue<'a> {
 }
 
 /// Objects of drivers that people installed on blue and that are add-ons on green: green's own take their place.
-pub(super) fn replaced(snapshot: &Snapshot) -> BTreeMap<String, String> {
+pub(super) fn replaced(snapshot: &Found) -> BTreeMap<String, String> {
     const PREFIXES: &[(&str, &str)] = &[
         ("efs-csi-", "aws-efs-csi-driver"),
         ("s3-csi-", "aws-mountpoint-s3-csi-driver"),
     ];
     let mut out = BTreeMap::new();
-    for o in &snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
+    for e in snapshot.blue.entries() {
+        let id = &e.id;
         let here = matches!(id.namespace.as_deref(), None | Some("kube-system"));
         let kinds = matches!(
             id.kind.as_str(),
@@ -512,7 +512,7 @@ pub(super) fn replaced(snapshot: &Snapshot) -> BTreeMap<String, String> {
                 .map(|(_, a)| *a),
         };
         if let Some(a) = addon {
-            out.insert(id.to_string(), format!("eks.md 1.5: add-on {a}"));
+            out.insert(e.name.clone(), format!("eks.md 1.5: add-on {a}"));
         }
     }
     out

@@ -2,11 +2,11 @@
 
 use super::model::{Finding, Name, Severity};
 use crate::edns::{self, Config};
-use crate::object::{ObjectId, annotation, digest};
-use crate::snapshot::model::Snapshot;
+use crate::object::{annotation, digest};
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// What the planner knows about DNS.
 #[derive(Clone, Debug, Default)]
@@ -76,29 +76,24 @@ impl Names {
 }
 
 /// ExternalDNS instances among blue's workloads.
-fn instances(snapshot: &Snapshot, findings: &mut Vec<Finding>) -> Vec<(String, Config)> {
+fn instances(snapshot: &Found, findings: &mut Vec<Finding>) -> Vec<(String, Config)> {
     let mut out = vec![];
-    for o in &snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
-        let child = o
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .is_some_and(|a| !a.is_empty());
-        if child
+    for e in snapshot.blue.entries() {
+        if e.child
             || !matches!(
-                id.kind.as_str(),
+                e.id.kind.as_str(),
                 "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Pod"
             )
         {
             continue;
         }
-        match Config::of_workload(o) {
-            Some(Ok(c)) => out.push((id.to_string(), c)),
-            Some(Err(e)) => findings.push(finding(
+        match Config::of_workload(e.object) {
+            Some(Ok(c)) => out.push((e.name.clone(), c)),
+            Some(Err(why)) => findings.push(finding(
                 "DNS-05",
                 Severity::Blocker,
-                &id.to_string(),
-                e.message,
+                &e.name,
+                why.message,
                 "Give the image a version tag and correct its arguments: ownership cannot be told otherwise.",
             )),
             None => {}
@@ -109,17 +104,17 @@ fn instances(snapshot: &Snapshot, findings: &mut Vec<Finding>) -> Vec<(String, C
 }
 
 /// Classifies every record of the zones and picks those that move.
-pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
+pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
     let mut n = Names::default();
     n.instances = instances(snapshot, &mut n.findings);
     if n.instances.is_empty() {
         return n;
     }
-    let objects: BTreeMap<String, &Value> = snapshot
+    let objects: HashMap<&str, &Value> = snapshot
         .blue
-        .objects
+        .entries()
         .iter()
-        .filter_map(|o| Some((ObjectId::of(o)?.to_string(), o)))
+        .map(|e| (e.name.as_str(), e.object))
         .collect();
     let wanted_zone = |name: &str| {
         spec.dns.zones.is_empty()
@@ -150,6 +145,10 @@ pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
         let zone_name = zr.zone.name.trim_end_matches('.').to_string();
         if !wanted_zone(&zone_name) {
             continue;
+        }
+        let mut sets: BTreeMap<_, &crate::world::dns::RecordSet> = BTreeMap::new();
+        for set in &zr.records {
+            sets.entry(set.key()).or_insert(set);
         }
         for (instance, config) in &n.instances {
             if !config.sees_zone(&zr.zone) {
@@ -196,7 +195,7 @@ pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
                     continue;
                 }
                 let resource = o.resource.clone().unwrap_or_default();
-                let Some(object) = objects.get(&resource).copied() else {
+                let Some(object) = objects.get(resource.as_str()).copied() else {
                     n.findings.push(finding(
                         "DNS-02",
                         Severity::Warning,
@@ -230,7 +229,7 @@ pub(super) fn names(spec: &Spec, snapshot: &Snapshot) -> Names {
                     continue;
                 }
                 for key in std::iter::once(&o.key).chain(&o.txt) {
-                    if let Some(set) = zr.records.iter().find(|x| x.key() == *key) {
+                    if let Some(set) = sets.get(key) {
                         n.basis.insert(key.to_string(), digest(&json!(set)));
                     }
                 }

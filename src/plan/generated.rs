@@ -4,7 +4,7 @@ use super::dns::Names;
 use super::iam::House;
 use crate::edns::{Config, Version};
 use crate::rewrite::Context;
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde_json::{Value, json};
 
@@ -38,12 +38,7 @@ pub(super) fn role(spec: &Spec) -> String {
 }
 
 /// The objects.
-pub(super) fn objects(
-    spec: &Spec,
-    snapshot: &Snapshot,
-    names: &Names,
-    house: &House,
-) -> Vec<Value> {
+pub(super) fn objects(spec: &Spec, snapshot: &Found, names: &Names, house: &House) -> Vec<Value> {
     let mut out = vec![json!({
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",

@@ -5,6 +5,7 @@ use super::model::{Finding, Severity, Target, TargetCluster};
 use crate::object::sha256_hex;
 use crate::rewrite::{Context, range};
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,10 +63,10 @@ pub(super) fn note(
 }
 
 pub(super) fn text<'v>(v: &'v Value, p: &str) -> Option<&'v str> {
-    v.pointer(p).and_then(Value::as_str)
+    crate::object::at(v, p).and_then(Value::as_str)
 }
 fn list<'v>(v: &'v Value, p: &str) -> Vec<&'v Value> {
-    v.pointer(p)
+    crate::object::at(v, p)
         .and_then(Value::as_array)
         .map(|a| a.iter().collect())
         .unwrap_or_default()
@@ -77,7 +78,7 @@ pub(super) fn strings(v: &Value, p: &str) -> Vec<String> {
         .collect()
 }
 pub(super) fn number(v: &Value, p: &str) -> Option<u32> {
-    v.pointer(p)
+    crate::object::at(v, p)
         .and_then(Value::as_u64)
         .and_then(|n| u32::try_from(n).ok())
 }
@@ -160,7 +161,7 @@ fn full(snapshot: &Snapshot, subnets: &[Subnet]) -> bool {
 }
 
 /// Makes the target.
-pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
+pub(super) fn target(spec: &Spec, snapshot: &Found, _cx: &Context) -> Built {
     let mut findings = vec![];
     let region = region(spec, snapshot).unwrap_or_default();
     let subnets = subnets(snapshot);
@@ -219,6 +220,18 @@ pub(super) fn target(spec: &Spec, snapshot: &Snapshot, _cx: &Context) -> Built {
         ));
     }
     if let Some(c) = &snapshot.kops.cluster {
+        if let Some(version) = text(c, "/spec/kubernetesVersion").filter(|v| !v.is_empty())
+            && crate::snapshot::kops::kubernetes_version(c).is_none()
+        {
+            findings.push(note(
+                "KOPS-version",
+                Severity::Blocker,
+                "kops/spec.kubernetesVersion",
+                format!("`{version}` is no version of Kubernetes: kops's defaults, removed APIs and the hops to green all hang on it"),
+                "Correct it on blue (as in 1.21.14), then discover again.",
+                "kops.md 1.4",
+            ));
+        }
         if let Some(cloud) = text(c, "/spec/cloudProvider")
             && cloud != "aws"
         {

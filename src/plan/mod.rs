@@ -30,6 +30,7 @@ pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
 #[cfg(test)]
 pub(crate) use steps::wave_place;
+pub(crate) use steps::{is_last, wave_of};
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 
 #[cfg(test)]
@@ -40,13 +41,13 @@ mod disk_tests;
 pub(crate) mod tests;
 
 use crate::checks;
-use crate::object::ObjectId;
 use crate::rewrite::{self, Context};
 use crate::snapshot::model::{HASH_PREFIX, Snapshot};
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use model::{Basis, Fate, Finding, Plan, Severity, Verdict};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 /// What has to be known before the first object of blue can be judged.
 struct Prepared {
@@ -59,7 +60,7 @@ struct Prepared {
     access: access::Access,
 }
 
-fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
+fn prepare(spec: &Spec, snapshot: &Found) -> Prepared {
     let spec = with_defaults(spec, snapshot);
     let mut cx = Context::new(&spec, snapshot);
     let built = kops::target(&spec, snapshot, &cx);
@@ -98,11 +99,13 @@ fn prepare(spec: &Spec, snapshot: &Snapshot) -> Prepared {
 
 /// What the rules of `rewrite` know when this plan is made: who judges a single object again (`explain`, drift) judges it as the plan did. Pure.
 pub fn context(spec: &Spec, snapshot: &Snapshot) -> Context {
-    prepare(spec, snapshot).cx
+    prepare(spec, &Found::of(snapshot)).cx
 }
 
 /// Makes the plan. Pure.
 pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
+    let found = Found::of(snapshot);
+    let snapshot = &found;
     let Prepared {
         spec,
         cx,
@@ -134,7 +137,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     let network = fit::fit(&spec, snapshot, &target, &load);
     let today = snapshot.taken.as_deref().and_then(|d| d.parse().ok());
     let blue = checks::blue_objects(snapshot, &verdicts);
-    findings.extend(checks::run(&checks::Input {
+    findings.extend(checks::run(checks::Input {
         spec: &spec,
         snapshot,
         target: &target,
@@ -142,6 +145,7 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
         instances: &names.instances,
         verdicts: &verdicts,
         blue: &blue,
+        shared: checks::Shared::of(&blue, &verdicts),
         generated: &generated,
         cx: &cx,
         load: &load,
@@ -180,6 +184,9 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     });
     findings.dedup();
     let hazards = hazards::hazards(&spec, snapshot);
+    // What only the rules and checks needed makes room for the rest.
+    drop((blue, load, cx, iam));
+    drop(found);
     let mut plan = Plan {
         api_version: "crossfade.dev/v1alpha1".into(),
         kind: "Plan".into(),
@@ -216,47 +223,47 @@ fn with_defaults(spec: &Spec, snapshot: &Snapshot) -> Spec {
 
 /// One verdict per object, each with its findings. The hash of an ExternalDNS of blue counts even if it is not copied: names hang on it.
 fn verdicts(
-    snapshot: &Snapshot,
+    snapshot: &Found,
     cx: &Context,
     instances: &BTreeSet<&str>,
     findings: &mut Vec<Finding>,
 ) -> Vec<Verdict> {
-    let mut seen: BTreeMap<String, String> = BTreeMap::new();
-    let mut out = vec![];
+    let mut seen: HashMap<&str, &str> = HashMap::new();
+    let mut out = Vec::with_capacity(snapshot.blue.entries().len());
+    let mut entries = snapshot.blue.entries().iter().peekable();
     for object in &snapshot.blue.objects {
-        let Some(id) = ObjectId::of(object) else {
+        // The roll has the same order and leaves out what has no name.
+        let Some(entry) = entries.next_if(|e| std::ptr::eq(e.object, object)) else {
             findings.extend(rewrite::rewrite(object, cx).findings);
             continue;
         };
-        let name = id.to_string();
-        if let Some(first) = seen.get(&name) {
-            if *first != id.api_version {
-                findings.push(Finding {
-                    id: "API-11".into(),
-                    severity: Severity::Info,
-                    object: name,
-                    message: format!(
-                        "given as {first} and as {}; the first is taken",
-                        id.api_version
-                    ),
-                    remedy: "Nothing to do.".into(),
-                    source: "checks.md API-11".into(),
-                    waived: None,
-                });
+        let version = entry.id.api_version.as_str();
+        if let Some(first) = seen.get(entry.name.as_str()) {
+            let (severity, message, remedy) = if *first != version {
+                (
+                    Severity::Info,
+                    format!("given as {first} and as {version}; the first is taken"),
+                    "Nothing to do.",
+                )
             } else {
-                findings.push(Finding {
-                    id: "API-11".into(),
-                    severity: Severity::Warning,
-                    object: name,
-                    message: "given twice in the same version; the first is taken".into(),
-                    remedy: "Drop one of the inputs.".into(),
-                    source: "checks.md API-11".into(),
-                    waived: None,
-                });
-            }
+                (
+                    Severity::Warning,
+                    "given twice in the same version; the first is taken".into(),
+                    "Drop one of the inputs.",
+                )
+            };
+            findings.push(Finding {
+                id: "API-11".into(),
+                severity,
+                object: entry.name.clone(),
+                message,
+                remedy: remedy.into(),
+                source: "checks.md API-11".into(),
+                waived: None,
+            });
             continue;
         }
-        seen.insert(name.clone(), id.api_version.clone());
+        seen.insert(&entry.name, version);
         let r = rewrite::rewrite(object, cx);
         findings.extend(r.findings);
         let used = matches!(r.fate, Fate::Copied | Fate::Changed | Fate::Held);
@@ -264,9 +271,10 @@ fn verdicts(
             uid: used
                 .then(|| crate::object::uid(object).map(String::from))
                 .flatten(),
-            basis: (used || instances.contains(name.as_str())).then(|| rewrite::basis_hash(object)),
-            object: name,
-            api_version: id.api_version,
+            basis: (used || instances.contains(entry.name.as_str()))
+                .then(|| rewrite::basis_hash(object)),
+            object: entry.name.clone(),
+            api_version: version.into(),
             verdict: r.fate,
             rules: r.rules,
             target: r.target.map(without_values),
@@ -278,7 +286,7 @@ fn verdicts(
 
 /// Secret values never were here, only their keyed hashes; those differ from snapshot folder to snapshot folder, and the run streams
 /// the real ones anyway.
-fn without_values(mut target: Value) -> Value {
+pub(crate) fn without_values(mut target: Value) -> Value {
     if target["kind"] == "Secret" {
         for (_, value) in target["data"].as_object_mut().into_iter().flatten() {
             *value = Value::from(format!("{HASH_PREFIX}from-blue"));

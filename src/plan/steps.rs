@@ -129,16 +129,22 @@ impl Builder {
     }
 }
 
-fn wave_of(kind: &str) -> Option<&'static str> {
-    if LAST.contains(&kind) {
+/// Number and name of the wave that creates a kind; none for what [`is_last`].
+pub(crate) fn wave_of(kind: &str) -> Option<(usize, &'static str)> {
+    if is_last(kind) {
         return None;
     }
-    Some(
-        WAVES
-            .iter()
-            .find(|(_, kinds)| kinds.contains(&kind))
-            .map_or("custom", |(w, _)| w),
-    )
+    let custom = |w: &&(&str, &[&str])| w.0 == "custom";
+    let n = WAVES
+        .iter()
+        .position(|(_, kinds)| kinds.contains(&kind))
+        .or_else(|| WAVES.iter().position(|w| custom(&w)))?;
+    Some((n, WAVES[n].0))
+}
+
+/// Whether a kind is created after its backends run.
+pub(crate) fn is_last(kind: &str) -> bool {
+    LAST.contains(&kind)
 }
 
 /// Place of a wave among all.
@@ -370,8 +376,7 @@ fn owners_of<'a>(i: &Input<'a>) -> BTreeMap<&'a str, Vec<String>> {
 }
 
 fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
-    let own =
-        |kind: &str| wave_of(kind).and_then(|w| WAVES.iter().position(|(name, _)| *name == w));
+    let own = |kind: &str| wave_of(kind).map(|(n, _)| n);
     let owners = owners_of(i);
     // What is owned is created after its owner: not before the owner's wave, and behind it there.
     let mut place: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
@@ -418,7 +423,7 @@ fn replay(i: &Input, b: &mut Builder, provisioned: &[String]) -> Vec<String> {
     }
     let mut generated: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (n, g) in i.generated.iter().enumerate() {
-        if let Some(w) = wave_of(g["kind"].as_str().unwrap_or("")) {
+        if let Some((_, w)) = wave_of(g["kind"].as_str().unwrap_or("")) {
             generated.entry(w).or_default().push(n);
             *counted.entry(kind_in(w, g)).or_default() += 1;
         }

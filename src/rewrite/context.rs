@@ -3,8 +3,9 @@
 use super::work::{items, template_path, text};
 use super::workloads::SINGLETON;
 use crate::edns;
-use crate::object::{ObjectId, annotation, label};
+use crate::object::{annotation, label};
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::{Entry, Found};
 use crate::spec::model::Spec;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -93,14 +94,15 @@ pub struct Context {
     pub volumes: BTreeMap<String, bool>,
     /// Volume of each bound claim, by `namespace/name`.
     pub claims: BTreeMap<String, String>,
-    owners: BTreeSet<(String, String, String)>,
+    /// `Kind/namespace/name`.
+    owners: BTreeSet<String>,
     blue_ranges: Vec<(u32, u32)>,
     load_balancers: BTreeSet<String>,
 }
 
 impl Context {
     /// From the spec and the snapshot; what only the planner knows (node groups, zones, lowered names, generated objects) is filled in by it.
-    pub fn new(spec: &Spec, snapshot: &Snapshot) -> Context {
+    pub fn new(spec: &Spec, snapshot: &Found) -> Context {
         let mut cx = Context {
             green_minor: minor(&spec.green.version).unwrap_or(35),
             green_name: spec.green.name.clone(),
@@ -166,16 +168,18 @@ impl Context {
         }
     }
 
-    fn index(&mut self, snapshot: &Snapshot) {
+    fn index(&mut self, snapshot: &Found) {
         let mut used_accounts = BTreeSet::new();
         let mut accounts = BTreeSet::new();
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry { id, object, .. } in snapshot.blue.entries() {
+            let o = *object;
             let ns = id.namespace.clone().unwrap_or_default();
-            self.owners
-                .insert((id.kind.clone(), ns.clone(), id.name.clone()));
             if annotation(o, SINGLETON) == Some("true") {
                 self.singletons.insert(id.to_string());
+            }
+            // What a Pod owns is skipped without a look at the Pod (rule 23).
+            if id.kind != "Pod" {
+                self.owners.insert(format!("{}/{ns}/{}", id.kind, id.name));
             }
             if let Some(t) = template_path(&id.kind) {
                 let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
@@ -260,12 +264,15 @@ impl Context {
     }
 
     /// Rule 39: which service account needs which role.
-    fn roles(&mut self, snapshot: &Snapshot) {
+    fn roles(&mut self, snapshot: &Found) {
         let mut users: BTreeMap<String, Vec<Option<String>>> = BTreeMap::new();
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry {
+            id, object, child, ..
+        } in snapshot.blue.entries()
+        {
+            let o = *object;
             // Children repeat what their parents say.
-            if items(o, "/metadata/ownerReferences").next().is_some() {
+            if *child {
                 continue;
             }
             let Some(t) = template_path(&id.kind) else {
@@ -279,7 +286,10 @@ impl Context {
                 .and_then(|a| a.get("iam.amazonaws.com/role"))
                 .and_then(Value::as_str);
             users
-                .entry(format!("{}/{sa}", id.namespace.unwrap_or_default()))
+                .entry(format!(
+                    "{}/{sa}",
+                    id.namespace.as_deref().unwrap_or_default()
+                ))
                 .or_default()
                 .push(role.map(String::from));
         }
@@ -325,7 +335,7 @@ impl Context {
     }
 
     pub(super) fn has_owner(&self, kind: &str, namespace: Option<&str>, name: &str) -> bool {
-        let key = |ns: &str| (kind.to_string(), ns.to_string(), name.to_string());
+        let key = |ns: &str| format!("{kind}/{ns}/{name}");
         self.owners.contains(&key(namespace.unwrap_or(""))) || self.owners.contains(&key(""))
     }
 
@@ -404,22 +414,28 @@ impl Context {
     }
 
     /// Rules that no object of blue's needs any more because green has its own (ExternalDNS): the workload, and what only it uses.
-    pub fn replace_external_dns(&mut self, snapshot: &Snapshot, workloads: &BTreeSet<String>) {
+    pub fn replace_external_dns(&mut self, snapshot: &Found, workloads: &BTreeSet<String>) {
         const RULE: &str = "externaldns.md rule 9";
         let mut accounts = BTreeSet::new();
         let mut others = BTreeSet::new();
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry {
+            name,
+            id,
+            object,
+            child,
+        } in snapshot.blue.entries()
+        {
+            let o = *object;
             let Some(t) = template_path(&id.kind) else {
                 continue;
             };
-            if items(o, "/metadata/ownerReferences").next().is_some() {
+            if *child {
                 continue;
             }
             let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
             let key = (id.namespace.clone().unwrap_or_default(), sa.to_string());
-            if workloads.contains(&id.to_string()) {
-                self.replaced.insert(id.to_string(), RULE.into());
+            if workloads.contains(name) {
+                self.replaced.insert(name.clone(), RULE.into());
                 accounts.insert(key);
             } else {
                 others.insert(key);
@@ -435,12 +451,15 @@ impl Context {
         }
         let mut roles = BTreeSet::new();
         let mut kept_roles = BTreeSet::new();
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry {
+            name, id, object, ..
+        } in snapshot.blue.entries()
+        {
+            let o = *object;
             if id.kind == "ServiceAccount"
                 && accounts.contains(&(id.namespace.clone().unwrap_or_default(), id.name.clone()))
             {
-                self.replaced.insert(id.to_string(), RULE.into());
+                self.replaced.insert(name.clone(), RULE.into());
             }
             if !matches!(id.kind.as_str(), "ClusterRoleBinding" | "RoleBinding") {
                 continue;
@@ -462,20 +481,23 @@ impl Context {
                 text(o, "/roleRef/name").unwrap_or("").to_string(),
             );
             if only_ours {
-                self.replaced.insert(id.to_string(), RULE.into());
+                self.replaced.insert(name.clone(), RULE.into());
                 roles.insert(role);
             } else {
                 kept_roles.insert(role);
             }
         }
-        for o in &snapshot.blue.objects {
-            let Some(id) = ObjectId::of(o) else { continue };
+        for Entry {
+            name, id, object, ..
+        } in snapshot.blue.entries()
+        {
+            let o = *object;
             let role = (id.kind.clone(), id.name.clone());
             if roles.contains(&role)
                 && !kept_roles.contains(&role)
                 && label(o, "kubernetes.io/bootstrapping").is_none()
             {
-                self.replaced.insert(id.to_string(), RULE.into());
+                self.replaced.insert(name.clone(), RULE.into());
             }
         }
     }

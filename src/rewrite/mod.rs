@@ -45,8 +45,8 @@ pub use workloads::SINGLETON;
 #[cfg(test)]
 mod tests;
 
-use crate::object::{ObjectId, digest};
-use serde_json::{Value, json};
+use crate::object::{Canonical, ObjectId, digest};
+use serde_json::Value;
 use work::Work;
 
 /// Rewrites one object of blue. Pure: the same object and context give the same result everywhere.
@@ -100,46 +100,63 @@ const NOISE: &[&str] = &[
     "autoscaling.alpha.kubernetes.io/current-metrics",
 ];
 
+/// What stands for each value of a Secret.
+static BLANK: Value = Value::String(String::new());
+
 /// Hash of what the planner looked at: no status, no server-owned metadata, no replica count (autoscalers move it), and of
 /// a Secret only its type and the names of its keys (the snapshot holds no values).
 pub fn basis_hash(object: &Value) -> String {
-    let mut o = object.clone();
-    let kind = o["kind"].as_str().unwrap_or("").to_string();
-    if let Some(map) = o.as_object_mut() {
-        map.remove("status");
-        let mut meta = json!({});
-        for key in ["name", "namespace", "labels", "annotations"] {
-            if let Some(v) = map.get("metadata").and_then(|m| m.get(key)) {
-                meta[key] = v.clone();
+    let Some(map) = object.as_object() else {
+        return digest(object);
+    };
+    let kind = map.get("kind").and_then(Value::as_str).unwrap_or("");
+    let scaled = matches!(kind, "Deployment" | "StatefulSet" | "ReplicaSet");
+    let mut out = Canonical::default();
+    let mut keys: Vec<&str> = map.keys().map(String::as_str).collect();
+    if !map.contains_key("metadata") {
+        keys.push("metadata");
+    }
+    keys.sort_unstable();
+    out.open();
+    for key in keys.into_iter().filter(|k| *k != "status") {
+        out.key(key);
+        match (key, map.get(key)) {
+            ("metadata", meta) => hashed_metadata(meta, &mut out),
+            ("data" | "stringData", Some(Value::Object(data))) if kind == "Secret" => {
+                out.fields(data, |_| true, |_| &BLANK);
             }
-        }
-        if let Some(a) = meta.get_mut("annotations").and_then(Value::as_object_mut) {
-            a.retain(|k, _| !NOISE.contains(&k.as_str()));
-        }
-        for key in ["labels", "annotations"] {
-            if meta
-                .get(key)
-                .and_then(Value::as_object)
-                .is_some_and(|m| m.is_empty())
-            {
-                meta.as_object_mut().map(|m| m.remove(key));
+            ("spec", Some(Value::Object(spec))) if scaled => {
+                out.fields(spec, |k| k != "replicas", |v| v);
             }
-        }
-        map.insert("metadata".into(), meta);
-        if kind == "Secret" {
-            for field in ["data", "stringData"] {
-                if let Some(d) = map.get_mut(field).and_then(Value::as_object_mut) {
-                    d.values_mut().for_each(|v| *v = json!(""));
-                }
-            }
-        }
-        if let Some(spec) = map.get_mut("spec").and_then(Value::as_object_mut)
-            && matches!(kind.as_str(), "Deployment" | "StatefulSet" | "ReplicaSet")
-        {
-            spec.remove("replicas");
+            (_, value) => out.value(value.unwrap_or(&Value::Null)),
         }
     }
-    digest(&o)
+    out.close();
+    out.hex()
+}
+
+/// Name, namespace, labels and annotations, the latter without what controllers write; neither of the two when it is empty.
+fn hashed_metadata(meta: Option<&Value>, out: &mut Canonical) {
+    out.open();
+    for key in ["annotations", "labels", "name", "namespace"] {
+        let Some(value) = meta.and_then(|m| m.get(key)) else {
+            continue;
+        };
+        let noise = |k: &str| key == "annotations" && NOISE.contains(&k);
+        match value {
+            Value::Object(map) if matches!(key, "annotations" | "labels") => {
+                if map.keys().any(|k| !noise(k)) {
+                    out.key(key);
+                    out.fields(map, |k| !noise(k), |v| v);
+                }
+            }
+            value => {
+                out.key(key);
+                out.value(value);
+            }
+        }
+    }
+    out.close();
 }
 
 /// The planned target of a Secret with the values of the live one: only the run sees them, and only in memory.

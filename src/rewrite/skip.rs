@@ -248,6 +248,7 @@ fn service_account_token_of_addon(w: &Work) -> bool {
 
 /// Without kops's LimitRange pods that request nothing would be packed more densely (rule 26): it is copied, without kops's marks.
 fn kops_limits(w: &mut Work) {
+    w.copy();
     let Some(labels) = w
         .object
         .pointer_mut("/metadata/labels")

@@ -2,7 +2,7 @@
 
 use super::context::Context;
 use super::trace::{Hunk, Trace};
-use crate::object::ObjectId;
+use crate::object::{ObjectId, at};
 use crate::plan::model::{Fate, Finding, Park, Severity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -48,7 +48,7 @@ pub(super) struct Work<'a> {
     pub original: &'a Value,
     pub id: ObjectId,
     pub cx: &'a Context,
-    /// The object being rewritten.
+    /// The object being rewritten; null until [`Work::copy`], unless it is traced.
     pub object: Value,
     rules: BTreeSet<u32>,
     other_rules: BTreeSet<String>,
@@ -67,7 +67,7 @@ impl<'a> Work<'a> {
             original,
             id,
             cx,
-            object: original.clone(),
+            object: Value::Null,
             rules: BTreeSet::new(),
             other_rules: BTreeSet::new(),
             findings: vec![],
@@ -81,7 +81,12 @@ impl<'a> Work<'a> {
     /// Keeps which rule changed what, for [`Work::finish_traced`].
     pub fn traced(mut self) -> Self {
         self.trace = Some(Trace::begin(self.original));
+        self.object = self.original.clone();
         self
+    }
+    /// Whether it is kept which rule changed what.
+    pub fn is_traced(&self) -> bool {
+        self.trace.is_some()
     }
     fn mark(&mut self, rule: String) {
         if let Some(trace) = &mut self.trace {
@@ -91,6 +96,12 @@ impl<'a> Work<'a> {
     fn mark_rule(&mut self, rule: u32) {
         if self.trace.is_some() {
             self.mark(format!("replay.md {rule}"));
+        }
+    }
+    /// Makes the copy that the rules change, once: most objects of a cluster are Pods and other children, of which none is needed.
+    pub fn copy(&mut self) {
+        if self.object.is_null() {
+            self.object = super::metadata::copy(self.original);
         }
     }
     pub fn kind(&self) -> &str {
@@ -246,13 +257,12 @@ pub(super) fn take(object: &mut Value, pointer: &str) -> Option<Value> {
 
 /// Text at a JSON pointer.
 pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
-    object.pointer(pointer).and_then(Value::as_str)
+    at(object, pointer).and_then(Value::as_str)
 }
 
 /// Items of an array at a JSON pointer.
 pub(super) fn items<'v>(object: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    object
-        .pointer(pointer)
+    at(object, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()

@@ -6,4 +6,5 @@ pub mod kops;
 pub mod mask;
 pub mod model;
 pub mod prefer;
+pub mod roll;
 pub mod store;

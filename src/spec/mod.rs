@@ -9,6 +9,7 @@ pub use defaults::defaults_for;
 pub(crate) use defaults::{api_doors, is_private};
 use model::Spec;
 use std::path::Path;
+pub(crate) use validate::is_label;
 
 /// Reads and checks a `migration.yaml`. Errors are [`Kind::BadInput`] with file, line and column.
 pub fn load(path: &Path) -> Result<Spec> {

@@ -510,8 +510,17 @@ fn label_name(name: &str) -> bool {
 fn label_key(key: &str) -> bool {
     match key.split_once('/') {
         None => label_name(key),
-        Some((prefix, name)) => is_host(prefix) && !prefix.contains('*') && label_name(name),
+        Some((prefix, name)) => {
+            // A DNS name as Kubernetes takes it: lower case.
+            let wrong = |c: char| c == '*' || c == '_' || c.is_ascii_uppercase();
+            is_host(prefix) && !prefix.contains(wrong) && label_name(name)
+        }
     }
+}
+
+/// What Kubernetes takes for a label, and so EKS (eks.md 1.6).
+pub(crate) fn is_label(key: &str, value: &str) -> bool {
+    label_key(key) && (value.is_empty() || label_name(value))
 }
 
 fn is_host(name: &str) -> bool {

@@ -1,6 +1,6 @@
 //! A step is one reversible change: observe, apply, settle, undo.
 
-use crate::plan::model::Plan;
+use crate::plan::model::{Plan, Verdict};
 use crate::world::{self, World};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -92,6 +92,8 @@ pub struct Cx {
     pub log: Arc<dyn StepLog>,
     /// What `apply` of finished steps returned, by step id.
     pub outputs: Arc<RwLock<BTreeMap<String, Value>>>,
+    /// Verdicts that came after the plan (`crossfade replay --apply`): they stand before its own.
+    pub extra: Arc<BTreeMap<String, Verdict>>,
 }
 
 /// One reversible change.
@@ -145,6 +147,7 @@ mod pins;
 pub(crate) mod pods;
 mod probe_hosts;
 pub(crate) mod replay;
+mod replay_sync;
 mod soak;
 mod unpark;
 pub mod util;
@@ -160,6 +163,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("cloud.ensure", cloud_ensure::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
+        ("replay.sync", replay_sync::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),
         ("freeze.hold", hold::make),

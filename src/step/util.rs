@@ -44,6 +44,9 @@ pub fn refused(
 impl Cx {
     /// The verdict on an object of blue.
     pub fn verdict(&self, object: &str) -> StepResult<Verdict> {
+        if let Some(later) = self.extra.get(object) {
+            return Ok(later.clone());
+        }
         let found = self.plan.verdicts.get(object);
         let found = found.map_err(|e| refused(object, format!("{e} ({})", e.at), e.remedy))?;
         found.map(Cow::into_owned).ok_or_else(|| {

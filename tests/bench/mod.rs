@@ -47,6 +47,11 @@ impl Said {
     pub fn expect(&self, code: i32) {
         assert_eq!(self.code, Some(code), "{}", self.output);
     }
+    /// All of it.
+    #[allow(dead_code, reason = "not every test reads it")]
+    pub fn text(&self) -> &str {
+        &self.output
+    }
 }
 
 /// A write in an API server's audit log.

@@ -287,3 +287,13 @@ pub async fn delete(client: &Client, objects: &[Value]) {
         }
     }
 }
+
+/// Merges an object over the one of its name.
+pub async fn merge(client: &Client, object: &Value) {
+    let post = post_of(client, &mut BTreeMap::new(), object).await;
+    let base = post.path.split('?').next().unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
+    let path = format!("{base}/{name}");
+    let content = "application/merge-patch+json";
+    ask(client, http::Method::PATCH, &path, content, post.body, &[]).await;
+}

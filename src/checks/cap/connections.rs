@@ -39,12 +39,11 @@ fn run(i: &Input, r: &mut Report) {
     let mut pools = vec![];
     let mut sum = 0u64;
     for (object, template) in templates(i) {
-        let replicas = i
-            .load
-            .workloads
-            .iter()
-            .find(|w| w.object == object)
-            .map_or(1, |w| u64::from(w.replicas.max(1)));
+        // Sorted by object.
+        let workloads = &i.load.workloads;
+        let replicas = workloads
+            .binary_search_by(|w| w.object.as_str().cmp(object))
+            .map_or(1, |n| u64::from(workloads[n].replicas.max(1)));
         for e in containers(template)
             .filter_map(|c| c["env"].as_array())
             .flatten()

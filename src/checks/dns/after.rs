@@ -7,6 +7,7 @@ use crate::plan::model::Name;
 use crate::snapshot::model::ZoneRecords;
 use crate::world::dns::{Change, RecordSet};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A stand-in for the address that green's load balancers will have (TEST-NET-2).
@@ -61,36 +62,41 @@ fn record_targets<'a>(i: &Input<'a>) -> BTreeMap<&'a str, String> {
     out
 }
 
-/// Ingresses and Services that go to green, as blue has them, each with the target that blue's load balancer has.
-pub(super) fn on_blue(i: &Input) -> Vec<Value> {
+/// Ingresses and Services that go to green, as blue has them, each with the target that blue's load balancer has. One at a time: all of them together
+/// are a good part of a snapshot.
+pub(super) fn on_blue<'a>(i: &Input<'a>) -> impl Iterator<Item = Cow<'a, Value>> {
     let records = record_targets(i);
     i.moving(&["Ingress", "Service"])
-        .map(|o| {
-            let mut v = o.object.clone();
-            if let Some(t) = blue_target(o, &records) {
-                v["status"] = status(&t);
-            }
-            v
+        .map(move |o| match blue_target(o, &records) {
+            Some(t) => leading_to(o.object, status(&t)),
+            None => Cow::Borrowed(o.object),
         })
-        .collect()
+}
+
+/// An object with another status.
+fn leading_to(object: &Value, status: Value) -> Cow<'_, Value> {
+    if object.get("status") == Some(&status) {
+        return Cow::Borrowed(object);
+    }
+    let mut out = object.clone();
+    out["status"] = status;
+    Cow::Owned(out)
 }
 
 /// The same objects as green has them, each with a load balancer of green's where blue has one.
-fn on_green(i: &Input) -> Vec<Value> {
+fn on_green<'a>(i: &Input<'a>) -> impl Iterator<Item = Cow<'a, Value>> {
     let records = record_targets(i);
-    i.moving(&["Ingress", "Service"])
-        .filter_map(|o| {
-            let mut v = o.on_green()?.clone();
-            if let Some(t) = blue_target(o, &records) {
-                v["status"] = status(&other(&t));
-            }
-            Some(v)
+    i.moving(&["Ingress", "Service"]).filter_map(move |o| {
+        let green = o.on_green()?;
+        Some(match blue_target(o, &records) {
+            Some(t) => leading_to(green, status(&other(&t))),
+            None => Cow::Borrowed(green),
         })
-        .collect()
+    })
 }
 
 /// A zone after the handover of ownership, and what green's ExternalDNS wants and would change.
-pub(super) struct After<'a> {
+pub(in crate::checks) struct After<'a> {
     /// The zone as it was read.
     pub zone: &'a ZoneRecords,
     /// Names of this zone by host.
@@ -101,14 +107,14 @@ pub(super) struct After<'a> {
     pub changes: Vec<Change>,
 }
 
-/// The dry run, zone by zone; empty without an ExternalDNS on green.
-pub(super) fn dry_run<'a>(i: &Input<'a>) -> Vec<After<'a>> {
+/// The dry run, zone by zone; empty without an ExternalDNS on green. Several checks look at it: it is done once.
+pub(in crate::checks) fn dry_run<'a>(i: &Input<'a>) -> Vec<After<'a>> {
     let Some(mut config) = green_config(i) else {
         return vec![];
     };
     // Policy sync shows everything that it has in mind; upsert-only only hides the deletes until finalize.
     config.policy = Policy::Sync;
-    let wanted = edns::desired(&on_green(i), &config);
+    let wanted = edns::desired(on_green(i), &config);
     i.snapshot
         .zones
         .iter()

@@ -23,7 +23,7 @@ fn run(i: &Input, r: &mut Report) {
     let Some(green) = after::green_config(i) else {
         return;
     };
-    for a in after::dry_run(i) {
+    for a in &i.shared.after {
         let records: BTreeSet<&str> = a
             .zone
             .records

@@ -1,7 +1,7 @@
 //! DNS-04: after the handover green's ExternalDNS must want every name and own it, or starting it changes nothing (externaldns.md trap 7).
 //! A canary that blue does not own is found where names are picked.
 
-use super::after::{self, host_of};
+use super::after::host_of;
 use crate::checks::look::count;
 use crate::checks::{Answered, Check, Input, Need, Report, few};
 use crate::plan::model::Severity;
@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(i: &Input, r: &mut Report) {
-    for a in after::dry_run(i) {
+    for a in &i.shared.after {
         let touched: BTreeSet<&str> = a.changes.iter().map(host_of).collect();
         let wanted: BTreeSet<&str> = a.wanted.iter().map(|e| e.name.as_str()).collect();
         let skipped: Vec<&str> = a

@@ -5,7 +5,7 @@ use super::after;
 use crate::checks::look::count;
 use crate::checks::{Answered, Check, Input, Report, few};
 use crate::edns::{self, canonical_zone};
-use crate::object::{ObjectId, annotation};
+use crate::object::annotation;
 use crate::plan::model::Severity;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,12 +24,11 @@ fn run(i: &Input, r: &mut Report) {
     if i.instances.is_empty() {
         return;
     }
-    let objects = after::on_blue(i);
     let mut bare_identifier: BTreeSet<String> = BTreeSet::new();
     for (_, c) in i.instances {
         // Per host: wants a simple record, wants a routed one, an address, a plain CNAME.
         let mut hosts: BTreeMap<String, [bool; 4]> = BTreeMap::new();
-        for e in edns::desired(&objects, c) {
+        for e in edns::desired(after::on_blue(i), c) {
             let routed = e.set_identifier.is_some();
             if routed && e.routing.keys().all(|k| k == "HealthCheckId") {
                 bare_identifier.insert(e.resource.clone());
@@ -67,13 +66,13 @@ fn run(i: &Input, r: &mut Report) {
                 );
             }
         }
-        for o in &objects {
-            let note = |name: &str| annotation(o, &format!("{}{name}", c.annotation_prefix));
-            if note("aws-weight").is_some()
-                && note("set-identifier").is_none()
-                && let Some(id) = ObjectId::of(o)
+        let weight = format!("{}aws-weight", c.annotation_prefix);
+        let identifier = format!("{}set-identifier", c.annotation_prefix);
+        for o in i.moving(&["Ingress", "Service"]) {
+            if annotation(o.object, &weight).is_some()
+                && annotation(o.object, &identifier).is_none()
             {
-                r.warning(id.to_string(), "has a weight without a set identifier: ExternalDNS ignores it and makes a simple record", "Add set-identifier, or take the weight away.");
+                r.warning(o.name.as_str(), "has a weight without a set identifier: ExternalDNS ignores it and makes a simple record", "Add set-identifier, or take the weight away.");
             }
         }
     }

@@ -21,11 +21,10 @@ pub(super) const CHECK: Check = Check {
 
 fn run(i: &Input, r: &mut Report) {
     let moving = i.hosts();
-    let objects = after::on_blue(i);
     let wanted: BTreeSet<String> = i
         .instances
         .iter()
-        .flat_map(|(_, c)| edns::desired(&objects, c))
+        .flat_map(|(_, c)| edns::desired(after::on_blue(i), c))
         .map(|e| e.name)
         .collect();
     let records: BTreeSet<&str> = i

@@ -1,7 +1,7 @@
 //! DNS-15: a name that comes into being at the flip was asked for before: resolvers hold "does not exist" for the zone's negative TTL, the
 //! smaller of the SOA's TTL and its last field (RFC 2308; 900 s in a default zone of Route 53).
 
-use super::after::{self, host_of};
+use super::after::host_of;
 use crate::checks::look::count;
 use crate::checks::{Answered, Check, Input, Need, Report, few};
 use crate::plan::model::Severity;
@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(i: &Input, r: &mut Report) {
-    for a in after::dry_run(i) {
+    for a in &i.shared.after {
         let there: BTreeSet<&str> = a
             .zone
             .records

@@ -19,6 +19,8 @@ mod dns_15;
 mod dns_16;
 mod dns_17;
 
+pub(super) use after::{After, dry_run};
+
 use super::Check;
 
 /// The family.

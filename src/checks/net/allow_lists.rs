@@ -2,7 +2,7 @@
 
 use crate::checks::words::{items, some};
 use crate::checks::{Answered, Check, Input, Need, Report};
-use crate::object::{ObjectId, annotation};
+use crate::object::annotation;
 use crate::plan::model::Severity;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -41,11 +41,8 @@ fn run(i: &Input, r: &mut Report) {
                 && e.blue_addresses.iter().any(|a| a == ip)
                 && !e.green_addresses.iter().any(|a| a == ip)
     };
-    for o in &i.snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
-        if !matches!(id.kind.as_str(), "Service" | "Ingress") {
-            continue;
-        }
+    for o in i.of_kind("Service").chain(i.of_kind("Ingress")) {
+        let (name, o) = (&o.name, o.object);
         let mut found: Vec<String> = items(o, "/spec/loadBalancerSourceRanges")
             .filter_map(Value::as_str)
             .filter(|c| lost(c))
@@ -60,7 +57,7 @@ fn run(i: &Input, r: &mut Report) {
         }
         if !found.is_empty() {
             r.found(
-                id.to_string(),
+                name.as_str(),
                 format!("lets blue's addresses in ({}), not green's", some(&found)),
             );
         }

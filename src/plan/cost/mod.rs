@@ -7,7 +7,7 @@ mod sides;
 mod tests;
 
 use super::model::Target;
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde::{Deserialize, Serialize};
 
@@ -61,7 +61,7 @@ pub struct Line {
 }
 
 /// Makes the estimate. Pure.
-pub(super) fn cost(spec: &Spec, snapshot: &Snapshot, target: &Target) -> Cost {
+pub(super) fn cost(spec: &Spec, snapshot: &Found, target: &Target) -> Cost {
     let Some(prices) = prices::Prices::new(spec) else {
         return Cost::default();
     };

@@ -7,6 +7,7 @@ use crate::plan::model::Target;
 use crate::rewrite::minor;
 use crate::snapshot::kops::effective;
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use serde_json::Value;
 
@@ -69,14 +70,16 @@ impl Sum<'_, '_> {
 }
 
 fn number(v: &Value, p: &str) -> Option<u32> {
-    v.pointer(p)?.as_u64().and_then(|n| u32::try_from(n).ok())
+    crate::object::at(v, p)?
+        .as_u64()
+        .and_then(|n| u32::try_from(n).ok())
 }
 fn text<'v>(v: &'v Value, p: &str) -> Option<&'v str> {
-    v.pointer(p).and_then(Value::as_str)
+    crate::object::at(v, p).and_then(Value::as_str)
 }
 
 /// Machines of an instance group now: the live group, else its live nodes, else what the spec starts with.
-fn size(snapshot: &Snapshot, ig: &Value, name: &str) -> u32 {
+fn size(snapshot: &Found, ig: &Value, name: &str) -> u32 {
     let cluster = snapshot
         .kops
         .cluster
@@ -107,7 +110,7 @@ fn size(snapshot: &Snapshot, ig: &Value, name: &str) -> u32 {
 }
 
 /// Services of type LoadBalancer.
-fn balancers(snapshot: &Snapshot) -> u32 {
+fn balancers(snapshot: &Found) -> u32 {
     snapshot
         .blue
         .of_kind("Service")
@@ -116,7 +119,7 @@ fn balancers(snapshot: &Snapshot) -> u32 {
 }
 
 /// Blue as it is.
-pub(super) fn blue(prices: &Prices, snapshot: &Snapshot) -> Side {
+pub(super) fn blue(prices: &Prices, snapshot: &Found) -> Side {
     let mut sum = Sum {
         prices,
         side: Side::default(),
@@ -187,7 +190,7 @@ pub(super) fn blue(prices: &Prices, snapshot: &Snapshot) -> Side {
 }
 
 /// Green as planned, beside blue: what both use is not paid twice.
-pub(super) fn green(prices: &Prices, spec: &Spec, snapshot: &Snapshot, target: &Target) -> Side {
+pub(super) fn green(prices: &Prices, spec: &Spec, snapshot: &Found, target: &Target) -> Side {
     let mut sum = Sum {
         prices,
         side: Side::default(),

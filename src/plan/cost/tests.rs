@@ -3,6 +3,7 @@
 use super::*;
 use crate::plan::plan;
 use crate::plan::tests::spec;
+use crate::snapshot::model::Snapshot;
 use serde_json::json;
 
 fn snapshot() -> Snapshot {

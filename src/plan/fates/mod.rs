@@ -193,7 +193,9 @@ fn aside(doc: Doc, value: &Value) -> Aside {
         "" | "node" if text("/spec/manager").eq_ignore_ascii_case("karpenter") => Aside::Karpenter,
         "" | "node" => Aside::No,
         "bastion" => Aside::Bastion,
-        _ => Aside::ControlPlane,
+        "master" | "controlplane" | "control-plane" | "apiserver" => Aside::ControlPlane,
+        // Not guessed: KOPS-ig-role blocks.
+        _ => Aside::No,
     }
 }
 

@@ -80,7 +80,10 @@ fn text(v: &Value) -> String {
     v.as_str().unwrap_or("").to_string()
 }
 fn items<'v>(v: &'v Value, p: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(p).and_then(Value::as_array).into_iter().flatten()
+    crate::object::at(v, p)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 fn requirement(v: &Value) -> Requirement {
     Requirement {

@@ -17,14 +17,48 @@ const GP3_IOPS: u32 = 3000;
 const GP3_THROUGHPUT: u32 = 125;
 const IO_IOPS: u32 = 100;
 
+/// Types of EBS that a machine can start from (eks.md 1.7; sc1 and st1 cannot).
+const ROOTS: &[&str] = &["gp2", "gp3", "io1", "io2", "standard"];
+/// Largest volume of any type, GiB (64 TiB: gp3, io2).
+const LARGEST: u32 = 65_536;
+
+/// A root volume that cannot be made is never replaced by a default in silence.
+fn nonsense(ig: &mut Ig) {
+    let size = ["/spec/rootVolumeSize", "/spec/rootVolume/size"]
+        .into_iter()
+        .filter_map(|p| ig.field(p))
+        // 0 is how Go spells "not said".
+        .find(|v| v.as_u64().is_none_or(|n| n > u64::from(LARGEST)))
+        .map(|v| format!("a root volume of {v} GiB cannot be made (1 to {LARGEST})"));
+    let kind = ig
+        .text("/spec/rootVolumeType")
+        .or(ig.text("/spec/rootVolume/type"))
+        .filter(|t| !ROOTS.contains(t))
+        .map(|t| {
+            format!(
+                "no machine starts from a root volume of type {t} (one of {})",
+                ROOTS.join(", ")
+            )
+        });
+    for what in [size, kind].into_iter().flatten() {
+        ig.find(
+            "KOPS-ig-disk",
+            Severity::Blocker,
+            what,
+            "Correct it on blue (`kops edit ig`), then discover again: what was meant is not guessed.",
+        );
+    }
+}
+
 /// Root first, then the others.
 pub(super) fn disks(ig: &mut Ig, machine: &Machine) -> (Disk, Vec<Disk>) {
     // gp2, not encrypted up to kops 1.19; gp3, encrypted from 1.20 (kops.md 1.4).
     let old = effective(&ig.snapshot.kops).release.minor < 20;
     let default_kind = if old { "gp2" } else { "gp3" };
+    nonsense(ig);
     let mut gib = number(ig.doc, "/spec/rootVolumeSize")
         .or(number(ig.doc, "/spec/rootVolume/size"))
-        .filter(|n| *n > 0)
+        .filter(|n| (1..=LARGEST).contains(n))
         .unwrap_or_else(|| {
             ig.notes
                 .push(format!("root volume of {NODE_DISK} GiB, kops's default"));
@@ -42,6 +76,7 @@ pub(super) fn disks(ig: &mut Ig, machine: &Machine) -> (Disk, Vec<Disk>) {
     let kind = ig
         .text("/spec/rootVolumeType")
         .or(ig.text("/spec/rootVolume/type"))
+        .filter(|t| ROOTS.contains(t))
         .map(String::from)
         .unwrap_or_else(|| {
             ig.notes.push(format!(

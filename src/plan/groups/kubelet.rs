@@ -370,6 +370,15 @@ fn pods(
         .and_then(|v| shaped(v, Number))
         .and_then(|v| v.as_u64())
         .and_then(|n| u32::try_from(n).ok())?;
+    if wished == 0 {
+        ig.find(
+            "KOPS-ig-maxpods",
+            Severity::Warning,
+            "maxPods 0 would let no pod run: green's nodes take what their type has addresses for",
+            "Correct it on blue, or remove it there.",
+        );
+        return None;
+    }
     let all = || machine.types.iter().chain(&machine.spot_types);
     if let Some((t, most)) = types::fewest_pods(ig, all()).filter(|(_, most)| wished > *most) {
         ig.find(

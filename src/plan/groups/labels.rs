@@ -5,7 +5,8 @@ use super::super::kops::strings;
 use super::super::model::Severity;
 use super::{Ig, names};
 use crate::rewrite::template_path;
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
+use crate::spec::is_label;
 use crate::world::cloud::Taint;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -30,13 +31,13 @@ pub(super) struct Labels {
 }
 
 /// Which keys are selected by anywhere on blue.
-pub(super) fn selected(snapshot: &Snapshot) -> Selected {
+pub(super) fn selected(snapshot: &Found) -> Selected {
     let mut out = Selected::new();
-    for object in &snapshot.blue.objects {
-        let Some(template) = object["kind"].as_str().and_then(template_path) else {
+    for entry in snapshot.blue.entries() {
+        let Some(template) = template_path(&entry.id.kind) else {
             continue;
         };
-        let Some(pod) = object.pointer(&format!("{template}/spec")) else {
+        let Some(pod) = entry.object.pointer(&format!("{template}/spec")) else {
             continue;
         };
         out.extend(
@@ -66,7 +67,7 @@ pub(super) fn selected(snapshot: &Snapshot) -> Selected {
 }
 
 fn list<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(pointer)
+    crate::object::at(v, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()
@@ -162,7 +163,14 @@ fn stand_in(key: &str) -> String {
 pub(super) fn labels(ig: &mut Ig, selected: &Selected) -> Labels {
     let mut out = Labels::default();
     for (k, v) in declared(ig) {
-        if !refused(&k) {
+        if !is_label(&k, &v) {
+            ig.find(
+                "KOPS-ig-label",
+                Severity::Warning,
+                format!("`{k}={v}` is no label: Kubernetes and EKS refuse it, so it is left out"),
+                "Correct it on blue: a key is a name of at most 63 letters, digits, `-`, `_` and `.`, perhaps after a DNS name and `/`, and a value is such a name or empty.",
+            );
+        } else if !refused(&k) {
             out.labels.insert(k, v);
         } else if of_kops(&k) {
             // The next lines, and the rewrite.

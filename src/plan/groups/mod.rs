@@ -18,7 +18,7 @@ mod tests;
 
 use super::kops::{Subnet, note, text};
 use super::model::{Finding, Severity, TargetNodeGroup};
-use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::{NodeGroupWish, Spec};
 use crate::yaml;
 use names::Names;
@@ -52,7 +52,7 @@ struct Ig<'a> {
     /// `instancegroup/NAME`.
     object: String,
     spec: &'a Spec,
-    snapshot: &'a Snapshot,
+    snapshot: &'a Found<'a>,
     wish: NodeGroupWish,
     /// Its machine has GPUs.
     gpu: bool,
@@ -106,7 +106,7 @@ fn source(id: &str) -> &'static str {
 }
 
 /// Makes the node groups.
-pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups {
+pub(super) fn build(spec: &Spec, snapshot: &Found, places: &Places) -> Groups {
     let mut out = Groups {
         groups: vec![],
         findings: vec![],
@@ -187,7 +187,7 @@ pub(super) fn build(spec: &Spec, snapshot: &Snapshot, places: &Places) -> Groups
 /// group is there to decide, or Karpenter makes all nodes (kops.md 3, 8.4).
 fn host_of_all(
     spec: &Spec,
-    snapshot: &Snapshot,
+    snapshot: &Found,
     workers: &[&Value],
     findings: &mut Vec<Finding>,
 ) -> Vec<String> {
@@ -268,7 +268,22 @@ fn worker(doc: &Value) -> Option<Finding> {
     let why = match role.to_lowercase().as_str() {
         "bastion" => "a bastion becomes no node group: use SSM, or keep the instance",
         "apiserver" => "EKS runs its own API servers",
-        _ => "EKS runs the control plane",
+        "master" | "controlplane" | "control-plane" => "EKS runs the control plane",
+        _ => {
+            return Some(note(
+                "KOPS-ig-role",
+                Severity::Blocker,
+                &format!(
+                    "instancegroup/{}",
+                    text(doc, "/metadata/name").unwrap_or("")
+                ),
+                format!(
+                    "role {role} is none that kops knows (Node, Master, ControlPlane, APIServer, Bastion): what runs on these machines is not guessed, so no node group is made of them"
+                ),
+                "Correct the role on blue (`kops edit ig`), then discover again.",
+                "kops.md 3",
+            ));
+        }
     };
     Some(note(
         "KOPS-ig-role",

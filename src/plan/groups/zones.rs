@@ -8,6 +8,7 @@ use super::{Ig, Places, labels};
 use crate::object::ObjectId;
 use crate::rewrite::template_path;
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::world::cloud::Taint;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -122,14 +123,12 @@ pub(super) struct ZonalVolume {
 }
 
 /// All EBS volumes of blue that have a zone.
-pub(super) fn volumes(snapshot: &Snapshot) -> Vec<ZonalVolume> {
+pub(super) fn volumes(snapshot: &Found) -> Vec<ZonalVolume> {
     let mut users: BTreeMap<(String, String), Vec<(String, Value)>> = BTreeMap::new();
     let mut templates: BTreeMap<(String, String), (String, Value)> = BTreeMap::new();
     let any = snapshot.blue.of_kind("PersistentVolume").next().is_some();
-    for object in snapshot.blue.objects.iter().filter(|_| any) {
-        let Some(id) = ObjectId::of(object) else {
-            continue;
-        };
+    for entry in snapshot.blue.entries().iter().filter(|_| any) {
+        let (id, object) = (&entry.id, entry.object);
         let Some(pod) = template_path(&id.kind).and_then(|t| object.pointer(&format!("{t}/spec")))
         else {
             continue;
@@ -186,7 +185,7 @@ pub(super) fn volumes(snapshot: &Snapshot) -> Vec<ZonalVolume> {
 }
 
 fn list<'v>(v: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
-    v.pointer(pointer)
+    crate::object::at(v, pointer)
         .and_then(Value::as_array)
         .into_iter()
         .flatten()

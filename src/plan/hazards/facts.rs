@@ -1,6 +1,6 @@
 //! What the snapshot tells of blue's age, read once.
 
-use crate::object::ObjectId;
+use crate::object::{ObjectId, annotation, at};
 use crate::rewrite::removals;
 use crate::snapshot::kops::{Release, effective, kubernetes_version, name_of};
 use crate::snapshot::model::Snapshot;
@@ -325,10 +325,27 @@ fn reserved_labels(cluster: &Value, groups: &[&Value]) -> Vec<String> {
         .collect()
 }
 
-/// The version in which somebody applies the object, when it says so.
+/// The version in which somebody applies the object, when it says so: no more of the text is kept than that.
 fn applied(o: &Value) -> Option<ObjectId> {
-    let key = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
-    ObjectId::of(&serde_json::from_str(o.pointer(key)?.as_str()?).ok()?)
+    #[derive(serde::Deserialize)]
+    struct Applied {
+        #[serde(rename = "apiVersion")]
+        api_version: String,
+        kind: String,
+        metadata: Named,
+    }
+    #[derive(serde::Deserialize)]
+    struct Named {
+        name: String,
+    }
+    let text = annotation(o, "kubectl.kubernetes.io/last-applied-configuration")?;
+    let a: Applied = serde_json::from_str(text).ok()?;
+    Some(ObjectId::new(
+        &a.api_version,
+        &a.kind,
+        None,
+        &a.metadata.name,
+    ))
 }
 
 fn objects(snapshot: &Snapshot, minor: Option<u32>) -> Objects {
@@ -347,12 +364,14 @@ fn objects(snapshot: &Snapshot, minor: Option<u32>) -> Objects {
     }
     let mut out = Objects::default();
     for o in &snapshot.blue.objects {
-        let Some(id) = ObjectId::of(o) else { continue };
-        let owned = o
-            .pointer("/metadata/ownerReferences")
+        let Some(id) = &ObjectId::of(o) else { continue };
+        let owned = at(o, "/metadata/ownerReferences")
             .and_then(Value::as_array)
             .is_some_and(|a| !a.is_empty());
-        for id in [Some(id.clone()), applied(o)].into_iter().flatten() {
+        for id in [Some(id.clone()), applied(o).filter(|_| !owned)]
+            .into_iter()
+            .flatten()
+        {
             let key = (id.api_version.clone(), id.kind.as_str());
             if let Some(m) = coming.get(&key).copied().filter(|_| !owned) {
                 let api = Api {
@@ -363,7 +382,7 @@ fn objects(snapshot: &Snapshot, minor: Option<u32>) -> Objects {
                 break;
             }
         }
-        of_kind(&id, o, owned, &mut out);
+        of_kind(id, o, owned, &mut out);
     }
     out
 }

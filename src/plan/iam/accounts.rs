@@ -8,6 +8,7 @@ use crate::plan::kops::role_name;
 use crate::plan::model::{Grant, Severity, TargetRole};
 use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::{RoleWish, Spec};
 use crate::world::cloud::Role;
 use serde_json::Value;
@@ -27,7 +28,7 @@ struct Way {
 /// Fills `iam.roles` and the role ARNs that the rewrite writes on service accounts.
 pub(super) fn roles(
     spec: &Spec,
-    snapshot: &Snapshot,
+    snapshot: &Found,
     cx: &mut Context,
     workloads: &[Workload],
     iam: &mut Iam,

@@ -23,6 +23,7 @@ use super::kops::role_name;
 use super::model::{Severity, TargetRole};
 use crate::rewrite::{Context, partition};
 use crate::snapshot::model::Snapshot;
+use crate::snapshot::roll::Found;
 use crate::spec::model::Spec;
 use node_role::NodeRole;
 use serde_json::{Value, json};
@@ -129,11 +130,11 @@ impl House {
 }
 
 pub(crate) fn text<'v>(v: &'v Value, p: &str) -> Option<&'v str> {
-    v.pointer(p).and_then(Value::as_str)
+    crate::object::at(v, p).and_then(Value::as_str)
 }
 
 /// Studies blue and tells the rewrite which account gets which role.
-pub(super) fn study(spec: &Spec, snapshot: &Snapshot, cx: &mut Context, names: &Names) -> Iam {
+pub(super) fn study(spec: &Spec, snapshot: &Found, cx: &mut Context, names: &Names) -> Iam {
     let mut problems = vec![];
     let node_roles = node_role::node_roles(snapshot, &spec.blue.cluster, &mut problems);
     let house = House::of(snapshot, &node_roles);

@@ -1,5 +1,6 @@
 //! Helpers of all tests of the rules, and the tests that are about no single rule.
 
+mod copies;
 mod corpus;
 mod rules_01_21;
 mod rules_22_28;

@@ -334,3 +334,38 @@ fn the_store_and_every_export_of_a_real_kops_give_the_same_cluster() {
         kops.completed.as_ref().map(|c| c["spec"].clone())
     );
 }
+
+#[test]
+fn a_number_of_another_shape_is_an_error_with_its_file_and_place_and_never_0() {
+    for (text, part) in [
+        (
+            r#"{"Volumes": [{"VolumeId": "vol-1", "Size": 8}, {"VolumeId": "vol-2", "Size": "100"}]}"#,
+            r#"Volumes[1].Size is the text "100" where a whole number belongs"#,
+        ),
+        (
+            r#"{"Subnets": [{"SubnetId": "s", "AvailableIpAddressCount": {"n": 1}}]}"#,
+            "Subnets[0].AvailableIpAddressCount is a map",
+        ),
+        (
+            r#"{"AutoScalingGroups": [{"AutoScalingGroupName": "g", "MinSize": -1}]}"#,
+            "AutoScalingGroups[0].MinSize is -1",
+        ),
+        (
+            r#"{"InstanceTypes": [{"InstanceType": "m5.large", "NetworkInfo": {"NetworkCards": [{"MaximumNetworkInterfaces": [3]}]}}]}"#,
+            "InstanceTypes[0].NetworkInfo.NetworkCards[0].MaximumNetworkInterfaces is a list",
+        ),
+        (
+            r#"{"SecurityGroups": [{"GroupId": "g", "IpPermissions": [{"FromPort": "443"}]}]}"#,
+            r#"SecurityGroups[0].IpPermissions[0].FromPort is the text "443" where a port belongs"#,
+        ),
+        (
+            r#"{"Quotas": [{"QuotaCode": "L-1", "Value": "5"}]}"#,
+            r#"Quotas[0].Value is the text "5""#,
+        ),
+    ] {
+        let e = folder(&[("aws/out.json", text)]).expect_err(part);
+        let said = e.to_string();
+        assert!(said.contains(part), "{said}");
+        assert!(said.contains("out.json:1"), "{said}");
+    }
+}

@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::gather::Found;
 use super::not;
+use crate::error::Result;
 use crate::snapshot::model::NotChecked;
 use crate::world::cloud::{
     CloudIdentity, EksCluster, IngressRule, Inventory, Role, SecurityGroup, Subnet, Vpc,
@@ -27,18 +28,19 @@ struct Parts {
     more: Account,
 }
 
-/// `None` when no AWS output was given. Takes what it knows out of `found`.
+/// `None` when no AWS output was given; an error where a number has another shape. Takes what it knows out of `found`.
 pub(super) fn inventory(
     found: &mut Found,
     kops: Option<&Value>,
     cluster: Option<&str>,
     volumes: &BTreeSet<String>,
     missing: &mut Vec<NotChecked>,
-) -> Option<Inventory> {
+) -> Result<Option<Inventory>> {
     let mut p = Parts::default();
     let mut any = false;
     let mut rest = vec![];
     for doc in std::mem::take(&mut found.aws) {
+        super::shape::numbers(&doc)?;
         // Both look: one document of IAM may hold parts of either.
         let more = p.more.take(&doc.value);
         if p.take(&doc.value) || more {
@@ -59,7 +61,7 @@ pub(super) fn inventory(
             "aws.inventory",
             "no output of `aws ec2`, `aws iam` or `aws eks` was given",
         ));
-        return None;
+        return Ok(None);
     }
     for (role, policy, document) in std::mem::take(&mut p.inline) {
         if let Some(r) = p.roles.get_mut(&role) {
@@ -178,7 +180,7 @@ pub(super) fn inventory(
         ..Inventory::default()
     };
     p.more.fill(&mut inventory, cluster, volumes, missing);
-    Some(inventory)
+    Ok(Some(inventory))
 }
 
 pub(super) fn text(v: &Value, key: &str) -> String {

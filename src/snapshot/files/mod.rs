@@ -12,6 +12,7 @@ mod gather;
 #[cfg(test)]
 mod mutation_tests;
 mod objects;
+mod shape;
 mod terraform;
 #[cfg(test)]
 mod tests;
@@ -73,7 +74,7 @@ pub fn from_files(paths: &[PathBuf], cluster: Option<&str>, key: &Key) -> Result
         name.as_deref(),
         &volumes(&blue),
         &mut missing,
-    );
+    )?;
     let mut terraform: Option<Vec<TerraformResource>> = None;
     for doc in std::mem::take(&mut found.terraform) {
         terraform

@@ -254,8 +254,8 @@ mod tests {
     fn what_a_server_spells_anew_fills_up_or_sorts_is_no_difference() {
         for (meant, there) in [
             (
-                json!({"cpu": "1000m", "memory": "1024Mi", "disk": "1e3"}),
-                json!({"cpu": "1", "memory": "1Gi", "disk": 1000}),
+                json!({"requests": {"cpu": "1000m", "memory": "1024Mi", "disk": "1e3"}}),
+                json!({"requests": {"cpu": "1", "memory": "1Gi", "disk": 1000}}),
             ),
             (
                 json!({"metadata": {"creationTimestamp": null}, "hostNetwork": false, "minReadySeconds": 0, "env": []}),

@@ -97,11 +97,6 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// All names, in the order of creation.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(|n| self.name(*n))
-    }
-
     /// Reads one from the plan.
     pub fn planned(&self, n: usize) -> StepResult<Planned> {
         if let Some(index) = self.wave.generated.get(n) {

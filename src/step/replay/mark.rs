@@ -11,8 +11,9 @@ pub use crate::step::util::RUN_ANNOTATION as RUN;
 pub const SOURCE_UID: &str = "crossfade.dev/source-uid";
 /// Hash of what was written, see [`content`].
 pub const CONTENT: &str = "crossfade.dev/content";
-/// Bytes that the three take at most in `metadata.annotations` (keys, a run id, a uid, a sha256): the planner counts them (replay.md 16).
-pub const BYTES: usize = 300;
+/// Bytes that the three take at most in `metadata.annotations` (keys, a run id, a uid, a sha256).
+#[cfg(test)]
+const BYTES: usize = 300;
 
 /// sha256 of an object's canonical JSON without the marks and without its owners, whose uids are another cluster's. Of a Secret only the keys of its data count: an annotation is read by more
 /// people than a Secret, and short values could be guessed from a plain hash.

@@ -152,6 +152,20 @@ fn served(store: &Store, id: &ObjectId) -> Result<ApiKind> {
     })
 }
 
+/// Whether a kind can be listed in this very version.
+fn listed(store: &Store, kind: &ApiKind) -> Result<()> {
+    let same =
+        |k: &&ApiKind| k.kind == kind.kind && k.group == kind.group && k.version == kind.version;
+    match store.kinds.iter().find(same) {
+        Some(_) => Ok(()),
+        None => Err(Error::new(
+            Class::NotFound,
+            format!("{}.{}", kind.plural, kind.api_version()),
+            "the server could not find the requested resource",
+        )),
+    }
+}
+
 /// `metadata.resourceVersion` and `metadata.uid` in a body hold or it is a conflict.
 fn check_preconditions(view: &Value, body: &Value, at: &str) -> Result<()> {
     if let Some(want) = body
@@ -195,18 +209,8 @@ impl State {
 
     fn list(&self, side: Side, kind: &ApiKind) -> Result<Listing> {
         let store = self.store(side);
+        listed(store, kind)?;
         let version = kind.api_version();
-        if !store
-            .kinds
-            .iter()
-            .any(|k| k.kind == kind.kind && k.group == kind.group && k.version == kind.version)
-        {
-            return Err(Error::new(
-                Class::NotFound,
-                format!("{}.{version}", kind.plural),
-                "the server could not find the requested resource",
-            ));
-        }
         Ok(Listing {
             items: store
                 .of_kind(storage_group(&kind.group, &kind.kind), &kind.kind)
@@ -223,12 +227,13 @@ impl State {
         namespace: Option<&str>,
         continue_token: Option<&str>,
     ) -> Result<ListPage> {
-        let mut all = self.list(side, kind)?;
+        let store = self.store(side);
+        listed(store, kind)?;
         // A token holds the version of the list and the last object given, as etcd's does.
         let (version, after) = match continue_token {
-            None => (all.resource_version.clone(), None),
+            None => (store.rv.to_string(), ""),
             Some(token) => match token.split_once(' ') {
-                Some((version, last)) => (version.to_string(), Some(last.to_string())),
+                Some((version, last)) => (version.to_string(), last),
                 None => {
                     return Err(Error::new(
                         Class::Refused,
@@ -238,33 +243,28 @@ impl State {
                 }
             },
         };
-        let place = |o: &Value| {
-            let text = |p: &str| {
-                o.pointer(p)
-                    .and_then(Value::as_str)
-                    .unwrap_or("")
-                    .to_string()
-            };
-            format!("{}/{}", text("/metadata/namespace"), text("/metadata/name"))
-        };
-        let mut left: Vec<Value> = std::mem::take(&mut all.items)
-            .into_iter()
-            .filter(|o| namespace.is_none_or(|ns| o["metadata"]["namespace"] == ns))
+        // In the order of etcd's keys, `namespace/name` as one text; only the page itself is copied.
+        let mut left: Vec<(String, &Value)> = store
+            .of_kind(storage_group(&kind.group, &kind.kind), &kind.kind)
+            .filter(|(key, _)| namespace.is_none_or(|ns| key.2 == ns))
+            .map(|(key, o)| (format!("{}/{}", key.2, key.3), o))
+            .filter(|(place, _)| place.as_str() > after)
             .collect();
-        left.sort_by_cached_key(place);
-        if let Some(after) = after {
-            left.retain(|o| place(o) > after);
-        }
-        let rest = left.split_off(left.len().min(PAGE));
-        let more = !rest.is_empty();
+        left.sort_by(|a, b| a.0.cmp(&b.0));
+        let rest = left.len().saturating_sub(PAGE);
+        left.truncate(PAGE);
+        let api_version = kind.api_version();
         Ok(ListPage {
             continue_token: left
                 .last()
-                .filter(|_| more)
-                .map(|last| format!("{version} {}", place(last))),
-            items: left,
+                .filter(|_| rest > 0)
+                .map(|(last, _)| format!("{version} {last}")),
+            items: left
+                .into_iter()
+                .map(|(_, o)| kinds::convert(o, &api_version))
+                .collect(),
             resource_version: version,
-            remaining: more.then_some(rest.len() as u64),
+            remaining: (rest > 0).then_some(rest as u64),
         })
     }
 

@@ -5,6 +5,7 @@ mod host;
 mod kubelet;
 mod labels;
 mod names;
+mod nonsense;
 mod sizes;
 mod template;
 mod zones;
