@@ -492,8 +492,8 @@ async fn second(bench: &mut Bench, first: &str, ours: &Ours, table: &mut Table) 
     let before = bench.writes_of_product();
     let help = bench.it.run_in(first, &["replay", "--help"], &[]).await;
     let (name, said) = if help.code == Some(0) {
-        let said = bench.it.run_in(first, &["replay"], &[]).await;
-        ("crossfade replay, second run", said)
+        let said = bench.it.run_in(first, &["replay", "--apply"], &[]).await;
+        ("crossfade replay --apply, second run", said)
     } else {
         // A run that knows nothing of the first: everything is there already and ours.
         let place = bench.place(false);

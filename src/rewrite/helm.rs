@@ -286,7 +286,7 @@ fn to_green(object: &Value, minor: u32) -> Change {
     };
     let mut cx = Context::default();
     cx.green_minor = minor;
-    let mut w = Work::new(object, id, &cx);
+    let mut w = Work::new(object, id, &cx).whole();
     convert::to_served_version(&mut w);
     let done = w.finish();
     match (done.fate, done.target) {

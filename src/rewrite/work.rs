@@ -104,6 +104,11 @@ impl<'a> Work<'a> {
             self.object = super::metadata::copy(self.original);
         }
     }
+    /// With a copy of all of it, for who uses a single family of rules on something that is no live object (a manifest).
+    pub fn whole(mut self) -> Self {
+        self.object = self.original.clone();
+        self
+    }
     pub fn kind(&self) -> &str {
         &self.id.kind
     }

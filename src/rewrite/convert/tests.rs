@@ -18,7 +18,7 @@ fn cx(minor: u32) -> Context {
 
 fn by_table(object: &Value, table: &Table, minor: u32) -> Rewritten {
     let cx = cx(minor);
-    let mut w = Work::new(object, ObjectId::of(object).expect("an object"), &cx);
+    let mut w = Work::new(object, ObjectId::of(object).expect("an object"), &cx).whole();
     with(&mut w, table);
     w.finish()
 }

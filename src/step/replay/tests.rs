@@ -109,9 +109,7 @@ impl Place {
             run: "yard-1".into(),
             step: "replay/test".into(),
             log: log.clone(),
-            extra: Arc::new(BTreeMap::new()),
             outputs: Arc::new(RwLock::new(BTreeMap::new())),
-            extra: Arc::default(),
         };
         (wave, cx, log)
     }

@@ -1,7 +1,8 @@
 //! The API servers: what a request may do, and what it does.
 
 use super::admit::{has_status, prune, validate};
-use super::kinds::{self, storage_group};
+use super::apply::check_preconditions;
+use super::kinds;
 use super::managed::{self, Who};
 use super::state::{Ev, State};
 use super::store::{Key, Store, merge_patch};
@@ -9,7 +10,7 @@ use super::{Twin, invariants::BlueWrite};
 use crate::object::{ObjectId, Side};
 use crate::world::kube::{
     Answer, ApiKind, ApplyOptions, ClusterIdentity, CreateOptions, FIELD_MANAGER, Kube,
-    KubeVersion, ListPage, Listing, PAGE,
+    KubeVersion, ListPage, Listing,
 };
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
@@ -135,7 +136,7 @@ impl Kube for TwinKube {
 }
 
 /// The kind of an id as this server serves it; a removed version is a 404 like any unknown path.
-fn served(store: &Store, id: &ObjectId) -> Result<ApiKind> {
+pub(super) fn served(store: &Store, id: &ObjectId) -> Result<ApiKind> {
     store.served(id).cloned().ok_or_else(|| {
         Error::new(
             Class::NotFound,
@@ -152,45 +153,6 @@ fn served(store: &Store, id: &ObjectId) -> Result<ApiKind> {
     })
 }
 
-/// Whether a kind can be listed in this very version.
-fn listed(store: &Store, kind: &ApiKind) -> Result<()> {
-    let same =
-        |k: &&ApiKind| k.kind == kind.kind && k.group == kind.group && k.version == kind.version;
-    match store.kinds.iter().find(same) {
-        Some(_) => Ok(()),
-        None => Err(Error::new(
-            Class::NotFound,
-            format!("{}.{}", kind.plural, kind.api_version()),
-            "the server could not find the requested resource",
-        )),
-    }
-}
-
-/// `metadata.resourceVersion` and `metadata.uid` in a body hold or it is a conflict.
-fn check_preconditions(view: &Value, body: &Value, at: &str) -> Result<()> {
-    if let Some(want) = body
-        .pointer("/metadata/resourceVersion")
-        .and_then(Value::as_str)
-        && crate::object::resource_version(view) != Some(want)
-    {
-        return Err(Error::new(
-            Class::Conflict,
-            at,
-            "the object has been modified; please apply your changes to the latest version and try again",
-        ));
-    }
-    if let Some(want) = body.pointer("/metadata/uid").and_then(Value::as_str)
-        && crate::object::uid(view) != Some(want)
-    {
-        return Err(Error::new(
-            Class::Conflict,
-            at,
-            "Precondition failed: UID in precondition does not match",
-        ));
-    }
-    Ok(())
-}
-
 impl State {
     fn note_blue_write(&mut self, side: Side, verb: &str, object: &str, body: &Value) {
         if side == Side::Blue {
@@ -205,67 +167,6 @@ impl State {
                 self.violate(format!("DELETE on blue: {object}"));
             }
         }
-    }
-
-    fn list(&self, side: Side, kind: &ApiKind) -> Result<Listing> {
-        let store = self.store(side);
-        listed(store, kind)?;
-        let version = kind.api_version();
-        Ok(Listing {
-            items: store
-                .of_kind(storage_group(&kind.group, &kind.kind), &kind.kind)
-                .map(|(_, o)| kinds::convert(o, &version))
-                .collect(),
-            resource_version: store.rv.to_string(),
-        })
-    }
-
-    fn list_page(
-        &self,
-        side: Side,
-        kind: &ApiKind,
-        namespace: Option<&str>,
-        continue_token: Option<&str>,
-    ) -> Result<ListPage> {
-        let store = self.store(side);
-        listed(store, kind)?;
-        // A token holds the version of the list and the last object given, as etcd's does.
-        let (version, after) = match continue_token {
-            None => (store.rv.to_string(), ""),
-            Some(token) => match token.split_once(' ') {
-                Some((version, last)) => (version.to_string(), last),
-                None => {
-                    return Err(Error::new(
-                        Class::Refused,
-                        &kind.plural,
-                        "continue key is not valid",
-                    ));
-                }
-            },
-        };
-        // In the order of etcd's keys, `namespace/name` as one text; only the page itself is copied.
-        let mut left: Vec<(String, &Value)> = store
-            .of_kind(storage_group(&kind.group, &kind.kind), &kind.kind)
-            .filter(|(key, _)| namespace.is_none_or(|ns| key.2 == ns))
-            .map(|(key, o)| (format!("{}/{}", key.2, key.3), o))
-            .filter(|(place, _)| place.as_str() > after)
-            .collect();
-        left.sort_by(|a, b| a.0.cmp(&b.0));
-        let rest = left.len().saturating_sub(PAGE);
-        left.truncate(PAGE);
-        let api_version = kind.api_version();
-        Ok(ListPage {
-            continue_token: left
-                .last()
-                .filter(|_| rest > 0)
-                .map(|(last, _)| format!("{version} {last}")),
-            items: left
-                .into_iter()
-                .map(|(_, o)| kinds::convert(o, &api_version))
-                .collect(),
-            resource_version: version,
-            remaining: (rest > 0).then_some(rest as u64),
-        })
     }
 
     /// POST.
@@ -360,118 +261,6 @@ impl State {
         })
     }
 
-    /// What the schema does not know is dropped with a warning, or refused when the client is strict.
-    fn drop_unknown(
-        &self,
-        side: Side,
-        id: &ObjectId,
-        object: &mut Value,
-        strict: bool,
-    ) -> Result<Vec<String>> {
-        let store = self.store(side);
-        let fields: Vec<String> = prune(store, id, object)
-            .into_iter()
-            .map(|f| format!("unknown field \"{f}\""))
-            .collect();
-        // Field validation on the server is there from 1.25 on.
-        if store.version.minor < 25 {
-            return Ok(vec![]);
-        }
-        if strict && !fields.is_empty() {
-            return Err(Error::new(
-                Class::Refused,
-                id.to_string(),
-                format!("strict decoding error: {}", fields.join(", ")),
-            ));
-        }
-        Ok(fields)
-    }
-
-    /// PATCH with server-side apply; creates what is not there.
-    pub fn apply(
-        &mut self,
-        side: Side,
-        object: &Value,
-        options: ApplyOptions,
-        manager: &str,
-    ) -> Result<Answer> {
-        let id = ObjectId::of(object).ok_or_else(|| {
-            Error::new(
-                Class::Refused,
-                "object",
-                "apiVersion, kind and metadata.name are required",
-            )
-        })?;
-        let at = id.to_string();
-        served(self.store(side), &id)?;
-        if object.pointer("/metadata/managedFields").is_some() {
-            return Err(Error::new(
-                Class::Refused,
-                &at,
-                "metadata.managedFields must be nil",
-            ));
-        }
-        let key = Store::key(&id);
-        let Some(stored) = self.store(side).objects.get(&key) else {
-            let create = CreateOptions {
-                dry_run: options.dry_run,
-                strict: options.strict,
-            };
-            let mut answer = self.create(side, object, create, manager)?;
-            if !options.dry_run {
-                self.store_mut(side).annotate_with(&key, |managers| {
-                    managers[0]["operation"] = json!("Apply");
-                });
-                answer.object = self
-                    .store(side)
-                    .objects
-                    .get(&key)
-                    .cloned()
-                    .unwrap_or_default();
-            }
-            return Ok(answer);
-        };
-        let stored_version = stored["apiVersion"].as_str().unwrap_or("v1").to_owned();
-        let view = kinds::convert(stored, &id.api_version);
-        check_preconditions(&view, object, &at)?;
-        let mut target = object.clone();
-        let warnings = self.drop_unknown(side, &id, &mut target, options.strict)?;
-        let stamp = self.stamp();
-        let who = Who {
-            manager,
-            api_version: &id.api_version,
-            at: &stamp,
-        };
-        let new = managed::applied(&view, &target, &who, options.force, &at)?;
-        if options.dry_run {
-            return Ok(Answer {
-                object: new,
-                warnings,
-            });
-        }
-        // The time alone is no change: a second equal apply moves nothing.
-        let same = {
-            let bare = |v: &Value| {
-                let mut v = v.clone();
-                for e in v["metadata"]["managedFields"]
-                    .as_array_mut()
-                    .into_iter()
-                    .flatten()
-                {
-                    e.as_object_mut().map(|e| e.shift_remove("time"));
-                }
-                v
-            };
-            bare(&new) == bare(&view)
-        };
-        let object = if same {
-            view
-        } else {
-            self.put_view(side, &key, &id, &stored_version, &view, new)?
-        };
-        Ok(Answer { object, warnings })
-    }
-
     /// PATCH with a merge patch.
     pub fn merge(
         &mut self,
@@ -507,7 +296,7 @@ impl State {
     }
 
     /// Stores an object that a client changed, as far as a client may.
-    fn put_view(
+    pub(super) fn put_view(
         &mut self,
         side: Side,
         key: &Key,

@@ -6,6 +6,7 @@
 //! SIGKILL does to the real one. Under tokio's paused clock days pass in milliseconds.
 
 mod admit;
+mod apply;
 mod cloud;
 mod controllers;
 mod cron;
@@ -18,6 +19,7 @@ mod keepers;
 mod kinds;
 mod kube;
 mod lb;
+mod lists;
 mod managed;
 mod pods;
 mod probe;
