@@ -155,7 +155,7 @@ impl Company {
         let world = self.twin.world();
         let kube = world.kube(side);
         let mut all = BTreeMap::new();
-        for kind in readable(&kube.kinds(true).await.unwrap()) {
+        for kind in readable(&kube.kinds(true).await.unwrap(), &[]) {
             for mut object in kube.list(&kind).await.unwrap().items {
                 let id = ObjectId::of(&object).unwrap();
                 if ![

@@ -4,7 +4,7 @@ use super::{Engine, EventKind};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Mode, Record};
 use crate::object::{ObjectId, Side};
-use crate::plan::model::{Phase, Plan};
+use crate::plan::model::{Fate, Phase, Plan};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::DataMode;
 use crate::step::util::{Expect, at, at_size, must_get, set, workload_id};
@@ -38,7 +38,7 @@ pub struct Doomed {
 }
 
 /// What `kops delete cluster` would remove: it selects by tag, not by spec (kops.md 4.3). From the snapshot's inventory, so what was
-/// not read (instances, load balancers, volumes) is not listed.
+/// not read (instances, load balancers) is not listed.
 pub fn doomed(plan: &Plan, snapshot: &Snapshot) -> Vec<Doomed> {
     let Some(aws) = &snapshot.aws else {
         return vec![];
@@ -95,7 +95,32 @@ pub fn doomed(plan: &Plan, snapshot: &Snapshot) -> Vec<Doomed> {
             .any(|t| t.existing && t.name == r.name);
         add("role", &r.name, &r.tags, shared);
     }
+    // Retain does not save a volume from kops (kops#5526, kubernetes#66750; replay.md 57).
+    let mounted = volumes_of_green(plan, snapshot);
+    for v in aws.volumes.iter().flatten() {
+        add("volume", &v.id, &v.tags, mounted.contains(&v.id));
+    }
     list
+}
+
+/// EBS volumes of PersistentVolumes that green has too.
+fn volumes_of_green(plan: &Plan, snapshot: &Snapshot) -> BTreeSet<String> {
+    let moves = |o: &Value| {
+        let id = ObjectId::of(o)?.to_string();
+        let (_, head) = plan.verdicts.head(&id).ok()??;
+        (!matches!(head.verdict, Fate::Skipped | Fate::Refused)).then_some(())
+    };
+    snapshot
+        .blue
+        .of_kind("PersistentVolume")
+        .filter(|o| moves(o).is_some())
+        .filter_map(|o| {
+            let text = |p: &str| o.pointer(p).and_then(Value::as_str);
+            let id =
+                text("/spec/awsElasticBlockStore/volumeID").or(text("/spec/csi/volumeHandle"))?;
+            Some(id.rsplit('/').next().unwrap_or(id).to_string())
+        })
+        .collect()
 }
 
 impl Engine {

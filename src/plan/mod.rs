@@ -12,6 +12,7 @@ pub mod fit;
 mod generated;
 mod groups;
 pub mod hazards;
+mod holds;
 pub mod iam;
 mod kops;
 pub mod model;
@@ -22,12 +23,15 @@ mod timeline;
 mod trust;
 pub mod verdicts;
 mod waivers;
+mod wake;
 mod waves;
 
 pub use file::{digest_of, load, store};
 pub(crate) use kops::overlap;
 pub use objects::beside as objects_file;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
+#[cfg(test)]
+pub(crate) use waves::wave_place;
 pub(crate) use waves::{is_last, wave_of};
 
 #[cfg(test)]

@@ -3,12 +3,15 @@
 use super::diff;
 use super::dns::Names;
 use super::generated;
+use super::holds;
 use super::model::{Phase, Promise, ResourceState, StepSpec, Target, Verdict};
 use super::resources;
+use super::wake::{Order, Wake};
 use super::waves::{self, Layout, Stage};
 use crate::object::ObjectId;
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::{DataMode, Spec};
+use crate::step::hold::Hold;
 use crate::world::cloud::Resource;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -315,19 +318,57 @@ fn streams(i: &Input, b: &mut Builder, pins: &str) -> Vec<String> {
         .collect()
 }
 
-fn woken<'a>(i: &'a Input, phase: &str) -> Vec<(&'a str, &'a str)> {
-    i.verdicts
-        .iter()
-        .filter(|v| v.park.as_ref().is_some_and(|p| p.wakes == phase))
-        .map(|v| {
-            let kind = v
-                .target
-                .as_ref()
-                .and_then(|t| t["kind"].as_str())
-                .unwrap_or("");
-            (v.object.as_str(), kind)
-        })
-        .collect()
+/// What wakes at open, by what stops its copy on blue: its replicas, its schedule, or nothing of these.
+struct Held<'a> {
+    singles: Vec<&'a str>,
+    cron: Vec<&'a str>,
+    jobs: Vec<&'a str>,
+    /// KEDA's scalers, which wake with their targets.
+    scalers: Vec<&'a str>,
+    others: Vec<&'a str>,
+}
+
+fn held<'a>(i: &'a Input) -> Held<'a> {
+    let mut held = Held {
+        singles: vec![],
+        cron: vec![],
+        jobs: vec![],
+        scalers: vec![],
+        others: vec![],
+    };
+    for v in i.verdicts {
+        let Some(park) = v.park.as_ref().filter(|p| p.wakes == "open") else {
+            continue;
+        };
+        let kind = v.target.as_ref().and_then(|t| t["kind"].as_str());
+        let list = match kind {
+            Some("CronJob") => &mut held.cron,
+            Some("Job") => &mut held.jobs,
+            Some("ScaledObject") => &mut held.scalers,
+            _ if park.field == "/spec/replicas" => &mut held.singles,
+            _ => &mut held.others,
+        };
+        list.push(&v.object);
+    }
+    held
+}
+
+/// Parameters of a step that wakes: who, in which order, how many together.
+fn waking(order: &Order) -> Value {
+    json!({"objects": order.objects, "levels": order.levels})
+}
+
+/// How long waking takes: a minute for each level at most, and half a minute for each so many pods.
+fn waking_s(i: &Input, order: &Order) -> [u32; 2] {
+    let size = |o: &String| {
+        let at = i.verdicts.binary_search_by(|v| v.object.cmp(o)).ok();
+        let park = at.and_then(|n| i.verdicts[n].park.as_ref());
+        park.and_then(|p| p.value.as_u64()).unwrap_or(1)
+    };
+    let pods: u64 = order.objects.iter().map(size).sum();
+    let batches = order.levels.len() as u64 + pods / u64::from(i.spec.limits.wake_pods.max(1));
+    let n = u32::try_from(batches).unwrap_or(u32::MAX).max(1);
+    [n.saturating_mul(5), n.saturating_mul(60).max(300)]
 }
 
 fn unpark(
@@ -350,21 +391,21 @@ fn unpark(
             .filter(|s| s.phase == Phase::Provision)
             .map(|s| s.id.clone()),
     );
-    let objects: Vec<&str> = woken(i, "unpark").into_iter().map(|(o, _)| o).collect();
+    let (operators, workloads) = Wake::new(i.verdicts, i.snapshot).at_unpark();
     let mut last = needs.clone();
-    if !objects.is_empty() {
+    if !operators.objects.is_empty() {
         last = vec![b.add(
-            "unpark/workloads",
+            "unpark/operators",
             Phase::Unpark,
             "unpark",
             &needs,
             Promise::Exact,
             format!(
-                "bring {} to live size on green",
-                people(objects.len(), "workload")
+                "bring {} that others rely on to live size on green",
+                people(operators.objects.len(), "operator or agent")
             ),
-            json!({"objects": objects}),
-            [10, 300],
+            waking(&operators),
+            waking_s(i, &operators),
         )];
     }
     for stage in &layout.late {
@@ -383,6 +424,43 @@ fn unpark(
                 people(hooks.len(), "webhook or aggregated API")
             ),
             json!({"wave": "webhooks", "objects": hooks, "generated": []}),
+            [1, 20],
+        )];
+    }
+    // After the webhooks: pods get their sidecars from the injectors among them.
+    if !workloads.objects.is_empty() {
+        last = vec![b.add(
+            "unpark/workloads",
+            Phase::Unpark,
+            "unpark",
+            &last,
+            Promise::Exact,
+            format!(
+                "bring {} to live size on green",
+                people(workloads.objects.len(), "workload")
+            ),
+            waking(&workloads),
+            waking_s(i, &workloads),
+        )];
+    }
+    let pods: Vec<&str> = i
+        .verdicts
+        .iter()
+        .filter(|v| v.target.as_ref().is_some_and(|t| t["kind"] == "Pod"))
+        .map(|v| v.object.as_str())
+        .collect();
+    if !pods.is_empty() {
+        last = vec![b.add(
+            "unpark/pods",
+            Phase::Unpark,
+            "replay.wave",
+            &last,
+            Promise::Exact,
+            format!(
+                "create {} that nothing makes again",
+                people(pods.len(), "bare pod")
+            ),
+            json!({"wave": "pods", "objects": pods, "generated": []}),
             [1, 20],
         )];
     }
@@ -411,49 +489,66 @@ fn unpark(
     last
 }
 
-/// Kinds that are stopped by taking their replicas away. Objects of GitOps tools wake at open too, and have none (replay.md 70).
-const RUNS: &[&str] = &["Deployment", "StatefulSet", "ReplicaSet", "DaemonSet"];
-
 fn freeze(i: &Input, b: &mut Builder, gate: &[String]) -> Vec<String> {
     let mut out = vec![];
-    let held = woken(i, "open");
-    let cron: Vec<&str> = held
-        .iter()
-        .filter(|(_, k)| *k == "CronJob")
-        .map(|(o, _)| *o)
-        .collect();
-    if !cron.is_empty() {
+    let hold = |b: &mut Builder, id: &str, needs: &[String], summary: String, holds: &[Hold]| {
+        (!holds.is_empty()).then(|| {
+            b.add(
+                id,
+                Phase::Freeze,
+                "freeze.hold",
+                needs,
+                Promise::Exact,
+                summary,
+                json!({"holds": holds}),
+                [1, 300],
+            )
+        })
+    };
+    // First of all: a reconciler would undo whatever follows.
+    let gitops = holds::gitops(i.snapshot, &i.spec.blue.cluster);
+    let summary = format!("suspend {} on blue", people(gitops.len(), "GitOps object"));
+    out.extend(hold(b, "freeze/gitops", gate, summary, &gitops));
+    let needs: Vec<String> = gate.iter().chain(&out).cloned().collect();
+    let volumes = holds::volumes(i.snapshot);
+    let summary = format!(
+        "let {} on blue outlive their claims (Retain)",
+        people(volumes.len(), "volume")
+    );
+    out.extend(hold(b, "freeze/volumes", &needs, summary, &volumes));
+    let scalers = holds::scalers(i.snapshot, i.verdicts);
+    let summary = format!("pause {} of KEDA on blue", people(scalers.len(), "scaler"));
+    let paused = hold(b, "freeze/scalers", &needs, summary, &scalers);
+    let stop: Vec<String> = needs.iter().chain(&paused).cloned().collect();
+    out.extend(paused);
+    let held = held(i);
+    if !held.cron.is_empty() {
         out.push(b.add(
             "freeze/cron",
             Phase::Freeze,
             "freeze.cron",
-            gate,
+            &needs,
             Promise::Exact,
             format!(
                 "suspend {} on blue and let running jobs end",
-                people(cron.len(), "cron job")
+                people(held.cron.len(), "cron job")
             ),
-            json!({"objects": cron}),
+            json!({"objects": held.cron}),
             [1, 600],
         ));
     }
-    let single: Vec<&str> = held
-        .iter()
-        .filter(|(_, k)| RUNS.contains(k))
-        .map(|(o, _)| *o)
-        .collect();
-    if !single.is_empty() {
+    if !held.singles.is_empty() {
         out.push(b.add(
             "freeze/singletons",
             Phase::Freeze,
             "freeze.singletons",
-            gate,
+            &stop,
             Promise::Exact,
             format!(
                 "stop {} on blue of which never two may run",
-                people(single.len(), "workload")
+                people(held.singles.len(), "workload")
             ),
-            json!({"objects": single}),
+            json!({"objects": held.singles}),
             [2, 120],
         ));
     }
@@ -616,25 +711,20 @@ fn open(i: &Input, b: &mut Builder, moved: &[String]) {
             [1, 5],
         )];
     }
-    let held = woken(i, "open");
-    let cron = |k: &str| matches!(k, "CronJob" | "Job");
+    let held = held(i);
+    let wake = Wake::new(i.verdicts, i.snapshot);
+    let cron: Vec<&str> = held.cron.iter().chain(&held.jobs).copied().collect();
+    let singles: Vec<&str> = held.scalers.iter().chain(&held.singles).copied().collect();
     // What reconciles wakes last: it would undo the others' rest.
-    let groups: [(&str, &str, &dyn Fn(&str) -> bool); 3] = [
-        ("open/singletons", "single workload", &|k| RUNS.contains(&k)),
-        ("open/cron", "cron job or job", &cron),
-        ("open/reconcilers", "GitOps object", &|k| {
-            !RUNS.contains(&k) && !cron(k)
-        }),
-    ];
-    for (id, what, is) in groups {
-        let objects: Vec<&str> = held
-            .iter()
-            .filter(|(_, k)| is(k))
-            .map(|(o, _)| *o)
-            .collect();
+    for (id, what, objects) in [
+        ("open/singletons", "single workload", singles),
+        ("open/cron", "cron job or job", cron),
+        ("open/reconcilers", "GitOps object", held.others),
+    ] {
         if objects.is_empty() {
             continue;
         }
+        let order = wake.at_open(&objects);
         last = vec![b.add(
             id,
             Phase::Open,
@@ -642,7 +732,7 @@ fn open(i: &Input, b: &mut Builder, moved: &[String]) {
             &last,
             Promise::Exact,
             format!("start {} on green", people(objects.len(), what)),
-            json!({"objects": objects}),
+            waking(&order),
             [1, 120],
         )];
     }

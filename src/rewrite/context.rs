@@ -1,8 +1,9 @@
 //! What the rules know besides the object: the spec, the rest of blue, what green will be.
 
 use super::work::{items, template_path, text};
+use super::workloads::SINGLETON;
 use crate::edns;
-use crate::object::{ObjectId, label};
+use crate::object::{ObjectId, annotation, label};
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::roll::{Entry, Found};
 use crate::spec::model::Spec;
@@ -87,6 +88,10 @@ pub struct Context {
     /// Keys of sealed-secrets on blue.
     pub sealing_keys: usize,
     pub(super) owners: super::owners::Owners,
+    /// PersistentVolumes that come along, and whether several nodes of both sides can mount them at once (NFS, EFS).
+    pub volumes: BTreeMap<String, bool>,
+    /// Volume of each bound claim, by `namespace/name`.
+    pub claims: BTreeMap<String, String>,
     blue_ranges: Vec<(u32, u32)>,
     load_balancers: BTreeSet<String>,
 }
@@ -170,6 +175,9 @@ impl Context {
         for Entry { id, object, .. } in snapshot.blue.entries() {
             let o = *object;
             let ns = id.namespace.clone().unwrap_or_default();
+            if annotation(o, SINGLETON) == Some("true") {
+                self.singletons.insert(id.to_string());
+            }
             if let Some(t) = template_path(&id.kind) {
                 self.waits_for_jobs(o, t, &ns, id);
                 let sa = text(o, &format!("{t}/spec/serviceAccountName")).unwrap_or("default");
@@ -193,6 +201,18 @@ impl Context {
                     }
                 }
                 "Secret" if label(o, SEALING_KEY).is_some() => self.sealing_keys += 1,
+                "PersistentVolume" if !self.skips(&id.to_string(), "", &id.name) => {
+                    if !super::storage::released(o) {
+                        self.volumes
+                            .insert(id.name.clone(), super::storage::shared(o));
+                    }
+                }
+                "PersistentVolumeClaim" => {
+                    if let Some(volume) = text(o, "/spec/volumeName") {
+                        self.claims
+                            .insert(format!("{ns}/{}", id.name), volume.into());
+                    }
+                }
                 "CustomResourceDefinition" => {
                     if let (Some(g), Some(k)) =
                         (text(o, "/spec/group"), text(o, "/spec/names/kind"))

@@ -4,18 +4,26 @@
 //! (skip, refuse, hold) or changes the object, and always leaves its number.
 
 mod accounts;
+mod classes;
 mod context;
 pub(crate) mod convert;
+mod daemons;
 mod green;
 pub mod helm;
 mod identity;
 mod immutable;
 mod ingress;
+pub(crate) mod injected;
 mod metadata;
 mod network;
+mod nodes;
 mod owners;
+pub(crate) mod pod_security;
+mod pods;
 mod removed;
 pub mod rules;
+mod scalers;
+mod security;
 mod services;
 mod size;
 mod skip;
@@ -29,10 +37,12 @@ mod workloads;
 
 pub use context::Context;
 pub(crate) use context::{minor, partition, range};
+pub(crate) use daemons::PARKED;
 pub use helm::on_stream;
 pub use immutable::{content as immutable_content, differing as immutable_difference, immutable};
 pub(crate) use removed::served_by;
 pub use removed::{Feature, Removal, features, removal, removals};
+pub(crate) use scalers::{KEDA_PAUSED, KEDA_PAUSED_AT, annotation_pointer, keda_target};
 pub use trace::Hunk;
 pub use work::Rewritten;
 pub(crate) use work::template_path;

@@ -234,7 +234,7 @@ pub const RULES: [Rule; 72] = [
     rule(
         45,
         Rewrite,
-        "bare pods lose their node and what admission put into them",
+        "bare pods lose their node and what admission put into them, and are created when the others wake",
     ),
     rule(
         46,
@@ -266,7 +266,11 @@ pub const RULES: [Rule; 72] = [
         Rewrite,
         "an empty selector of a disruption budget means the opposite in policy/v1",
     ),
-    rule(52, Rewrite, "agents of blue's nodes do not run twice"),
+    rule(
+        52,
+        Rewrite,
+        "agents of blue's nodes stay with them, other DaemonSets take no node before unpark",
+    ),
     rule(
         53,
         Rewrite,
@@ -402,7 +406,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "until the rooms of issue 5 are merged"]
     fn each_of_the_72_rules_has_a_test_named_after_it() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let mut names = vec![];

@@ -1,7 +1,7 @@
 //! Rules 54 to 58 and 72: volumes and classes.
 
 use super::work::{Work, items, set, take, text};
-use crate::object::annotation;
+use crate::object::{annotation, label};
 use crate::plan::model::Severity;
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ pub(super) fn rewrite(w: &mut Work) {
     match w.kind() {
         "PersistentVolume" => volume(w),
         "PersistentVolumeClaim" => claim(w),
-        "StorageClass" => class(w),
+        "StorageClass" => super::classes::rewrite(w),
         "IngressClass"
             if annotation(w.original, "ingressclass.kubernetes.io/is-default-class")
                 == Some("true") =>
@@ -32,8 +32,44 @@ pub(super) fn rewrite(w: &mut Work) {
     }
 }
 
+/// Drivers of file systems of the network: any number of nodes of both sides mount them at once.
+const SHARED: &[&str] = &[
+    "efs.csi.aws.com",
+    "fsx.csi.aws.com",
+    "nfs.csi.k8s.io",
+    "s3.csi.aws.com",
+    "smb.csi.k8s.io",
+];
+/// Node labels by which a zone was and is named.
+const ZONE_KEYS: &[&str] = &[
+    "failure-domain.beta.kubernetes.io/zone",
+    "topology.kubernetes.io/zone",
+    "topology.ebs.csi.aws.com/zone",
+];
+
+/// Whether a volume can be mounted on both sides at once.
+pub(super) fn shared(volume: &Value) -> bool {
+    volume.pointer("/spec/nfs").is_some()
+        || text(volume, "/spec/csi/driver").is_some_and(|d| SHARED.contains(&d))
+}
+
+/// Whether the claim of a volume is gone: on green it would bind to the next claim of that name, with old data in it.
+pub(super) fn released(volume: &Value) -> bool {
+    matches!(text(volume, "/status/phase"), Some("Released" | "Failed"))
+}
+
 fn volume(w: &mut Work) {
-    let zone_label = "failure-domain.beta.kubernetes.io/zone";
+    if released(w.original) {
+        w.skip(54);
+        w.find(
+            "STO-01",
+            Severity::Info,
+            54,
+            "its claim was deleted: the volume is not copied, and its data stays where it is",
+            "Keep or delete it on blue before the cluster goes.",
+        );
+        return;
+    }
     for key in ["uid", "resourceVersion"] {
         if take(&mut w.object, &format!("/spec/claimRef/{key}")).is_some() {
             w.changed(54);
@@ -53,79 +89,19 @@ fn volume(w: &mut Work) {
             "STO-01",
             Severity::Blocker,
             54,
-            "reclaim policy Delete: deleting the claim or blue would delete the data",
+            format!("reclaim policy {policy}: deleting the claim or blue would delete the data"),
             "Set persistentVolumeReclaimPolicy to Retain on blue.",
         );
     }
-    if let Some(ebs) = take(&mut w.object, "/spec/awsElasticBlockStore") {
-        let id = ebs["volumeID"].as_str().unwrap_or("").to_string();
-        let handle = id.rsplit('/').next().unwrap_or("").to_string();
-        let zone = id
-            .strip_prefix("aws://")
-            .and_then(|r| {
-                r.split('/')
-                    .find(|p| !p.is_empty() && !p.starts_with("vol-"))
-            })
-            .map(String::from)
-            .or_else(|| {
-                w.original
-                    .pointer("/metadata/labels")
-                    .and_then(|l| l.get(zone_label))
-                    .and_then(Value::as_str)
-                    .map(String::from)
-            });
-        let mut csi = json!({"driver": "ebs.csi.aws.com", "volumeHandle": handle,
-            "fsType": ebs.get("fsType").cloned().unwrap_or(json!("ext4"))});
-        if let Some(p) = ebs
-            .get("partition")
-            .and_then(Value::as_u64)
-            .filter(|p| *p > 0)
-        {
-            csi["volumeAttributes"] = json!({"partition": p.to_string()});
-        }
-        if ebs["readOnly"] == true {
-            csi["readOnly"] = json!(true);
-        }
-        set(&mut w.object, "/spec/csi", csi);
-        if let Some(zone) = &zone {
-            set(
-                &mut w.object,
-                "/spec/nodeAffinity",
-                json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
-                    [{"key": "topology.ebs.csi.aws.com/zone", "operator": "In", "values": [zone]}]}]}}),
-            );
-            if !w.cx.zones.is_empty() && !w.cx.zones.contains(zone) {
-                w.find(
-                    "STO-03",
-                    Severity::Blocker,
-                    59,
-                    format!("the volume is in {zone}, where green has no nodes"),
-                    "Give green a subnet and a node group in that zone.",
-                );
-            }
-        }
-        if let Some(labels) = w
-            .object
-            .pointer_mut("/metadata/labels")
-            .and_then(Value::as_object_mut)
-        {
-            labels.retain(|k, _| !k.starts_with("failure-domain.beta.kubernetes.io/"));
-            if labels.is_empty() {
-                take(&mut w.object, "/metadata/labels");
-            }
-        }
-        take(
-            &mut w.object,
-            "/metadata/annotations/kubernetes.io~1createdby",
-        );
-        if w.object
-            .pointer("/metadata/annotations")
-            .and_then(Value::as_object)
-            .is_some_and(|a| a.is_empty())
-        {
-            take(&mut w.object, "/metadata/annotations");
-        }
-        w.changed(56);
+    if let Some(class) = take(
+        &mut w.object,
+        "/metadata/annotations/volume.beta.kubernetes.io~1storage-class",
+    ) {
+        set(&mut w.object, "/spec/storageClassName", class);
+        w.changed(54);
+    }
+    if w.object.pointer("/spec/awsElasticBlockStore").is_some() {
+        in_tree(w);
     }
     if let Some(c) = text(&w.object, "/spec/storageClassName").map(String::from) {
         let new = green_class(&c);
@@ -134,14 +110,120 @@ fn volume(w: &mut Work) {
             w.changed(58);
         }
     }
+    if shared(w.original) {
+        w.find(
+            "WL-04",
+            Severity::Warning,
+            54,
+            "a file system of the network, bound to the same claim on green: from unpark on both sides write to it",
+            "List workloads that must not write twice under workloads.singletons.",
+        );
+        return;
+    }
     w.hold(59);
+    let local = ["/spec/local", "/spec/hostPath"]
+        .iter()
+        .any(|p| w.original.pointer(p).is_some());
     w.find(
         "WL-04",
         Severity::Blocker,
         59,
-        "a volume attaches to one side only, and volumes are not moved yet",
+        if local {
+            "its data is on a disk of one of blue's nodes, which green's nodes do not have"
+        } else {
+            "a volume attaches to one side only, and volumes are not moved yet"
+        },
         "Move the data first, and list the volume and its claim under workloads.skip.",
     );
+}
+
+/// Zone of a volume: in its id, its affinity or its labels.
+fn zone(object: &Value, id: &str) -> Option<String> {
+    let in_id = id.strip_prefix("aws://").and_then(|r| {
+        r.split('/')
+            .find(|p| !p.is_empty() && !p.starts_with("vol-"))
+    });
+    let by_affinity = || {
+        items(object, "/spec/nodeAffinity/required/nodeSelectorTerms")
+            .flat_map(|t| items(t, "/matchExpressions"))
+            .filter(|e| text(e, "/key").is_some_and(|k| ZONE_KEYS.contains(&k)))
+            .flat_map(|e| items(e, "/values"))
+            .find_map(Value::as_str)
+    };
+    let by_label = || ZONE_KEYS.iter().find_map(|k| label(object, k));
+    in_id
+        .or_else(by_affinity)
+        .or_else(by_label)
+        .map(String::from)
+}
+
+/// Rule 56: what the in-tree driver kept becomes the CSI driver's.
+fn in_tree(w: &mut Work) {
+    let Some(ebs) = take(&mut w.object, "/spec/awsElasticBlockStore") else {
+        return;
+    };
+    let id = ebs["volumeID"].as_str().unwrap_or("").to_string();
+    let handle = id.rsplit('/').next().unwrap_or("").to_string();
+    let zone = zone(w.original, &id);
+    let mut csi = json!({"driver": "ebs.csi.aws.com", "volumeHandle": handle,
+        "fsType": ebs.get("fsType").cloned().unwrap_or(json!("ext4"))});
+    if let Some(p) = ebs
+        .get("partition")
+        .and_then(Value::as_u64)
+        .filter(|p| *p > 0)
+    {
+        csi["volumeAttributes"] = json!({"partition": p.to_string()});
+    }
+    if ebs["readOnly"] == true {
+        csi["readOnly"] = json!(true);
+    }
+    set(&mut w.object, "/spec/csi", csi);
+    if let Some(zone) = &zone {
+        set(
+            &mut w.object,
+            "/spec/nodeAffinity",
+            json!({"required": {"nodeSelectorTerms": [{"matchExpressions":
+                [{"key": "topology.ebs.csi.aws.com/zone", "operator": "In", "values": [zone]}]}]}}),
+        );
+    }
+    if let Some(labels) = w
+        .object
+        .pointer_mut("/metadata/labels")
+        .and_then(Value::as_object_mut)
+    {
+        labels.retain(|k, _| !k.starts_with("failure-domain.beta.kubernetes.io/"));
+        if labels.is_empty() {
+            take(&mut w.object, "/metadata/labels");
+        }
+    }
+    take(
+        &mut w.object,
+        "/metadata/annotations/kubernetes.io~1createdby",
+    );
+    no_empty_annotations(w);
+    w.changed(56);
+    if let Some(zone) = &zone
+        && !w.cx.zones.is_empty()
+        && !w.cx.zones.contains(zone)
+    {
+        w.find(
+            "STO-03",
+            Severity::Blocker,
+            59,
+            format!("the volume is in {zone}, where green has no nodes"),
+            "Give green a subnet and a node group in that zone.",
+        );
+    }
+}
+
+fn no_empty_annotations(w: &mut Work) {
+    if w.object
+        .pointer("/metadata/annotations")
+        .and_then(Value::as_object)
+        .is_some_and(|a| a.is_empty())
+    {
+        take(&mut w.object, "/metadata/annotations");
+    }
 }
 
 fn claim(w: &mut Work) {
@@ -157,15 +239,20 @@ fn claim(w: &mut Work) {
         &mut w.object,
         &format!("{ann}/volume.beta.kubernetes.io~1storage-class"),
     );
-    if w.object
-        .pointer(ann)
-        .and_then(Value::as_object)
-        .is_some_and(|a| a.is_empty())
-    {
-        take(&mut w.object, ann);
-    }
+    no_empty_annotations(w);
     for key in ["dataSource", "dataSourceRef"] {
         take(&mut w.object, &format!("/spec/{key}"));
+    }
+    let volume = text(w.original, "/spec/volumeName").map(String::from);
+    // A claim that names a volume which green does not have would wait for ever.
+    let comes = volume.as_ref().and_then(|v| w.cx.volumes.get(v)).copied();
+    if comes.is_none() {
+        take(&mut w.object, "/spec/volumeName");
+    }
+    if before != w.object {
+        w.changed(55);
+    } else {
+        w.tidied(55);
     }
     let class = beta.and_then(|v| v.as_str().map(String::from)).or(text(
         &w.object,
@@ -177,12 +264,12 @@ fn claim(w: &mut Work) {
         set(&mut w.object, "/spec/storageClassName", json!(new));
         if new != c {
             w.changed(58);
+        } else {
+            w.tidied(55);
         }
     }
-    if before != w.object {
-        w.changed(55);
-    } else {
-        w.tidied(55);
+    if comes == Some(true) {
+        return;
     }
     w.find(
         "WL-04",
@@ -191,103 +278,4 @@ fn claim(w: &mut Work) {
         "a claim with data on blue: green's would be empty, and volumes are not moved yet",
         "Move the data first, and list the claim under workloads.skip.",
     );
-}
-
-fn class(w: &mut Work) {
-    let provisioner = text(w.original, "/provisioner").unwrap_or("").to_string();
-    let name = w.name().to_string();
-    if green_class(&name) != name {
-        // kops's and the in-tree default classes: green has its own default (rule 58).
-        w.skip(58);
-        if text(w.original, "/volumeBindingMode") == Some("Immediate") {
-            w.find(
-                "STO-04",
-                Severity::Warning,
-                58,
-                format!(
-                    "class {name} binds at once, green's {DEFAULT_CLASS} when a pod is scheduled"
-                ),
-                "Nothing to do, unless something waits for bound claims.",
-            );
-        }
-        if let Some(zones) = text(w.original, "/parameters/zones") {
-            let zones = zones.to_string();
-            w.find(
-                "STO-04",
-                Severity::Warning,
-                58,
-                format!(
-                    "class {name} is limited to {zones}; green's {DEFAULT_CLASS} follows the pods"
-                ),
-                "Give green an own class with allowedTopologies if that limit matters.",
-            );
-        }
-        return;
-    }
-    for key in [
-        "storageclass.kubernetes.io/is-default-class",
-        "storageclass.beta.kubernetes.io/is-default-class",
-    ] {
-        if take(
-            &mut w.object,
-            &format!("/metadata/annotations/{}", key.replace('/', "~1")),
-        )
-        .is_some()
-        {
-            w.changed(58);
-        }
-    }
-    if w.object
-        .pointer("/metadata/annotations")
-        .and_then(Value::as_object)
-        .is_some_and(|a| a.is_empty())
-    {
-        take(&mut w.object, "/metadata/annotations");
-    }
-    if provisioner == "kubernetes.io/aws-ebs" {
-        set(&mut w.object, "/provisioner", json!("ebs.csi.aws.com"));
-        w.changed(56);
-        if let Some(fs) = take(&mut w.object, "/parameters/fsType") {
-            set(&mut w.object, "/parameters/csi.storage.k8s.io~1fstype", fs);
-        }
-        let mut zones: Vec<String> = vec![];
-        for key in ["zone", "zones"] {
-            if let Some(z) = take(&mut w.object, &format!("/parameters/{key}")) {
-                zones.extend(
-                    z.as_str()
-                        .unwrap_or("")
-                        .split(',')
-                        .map(|s| s.trim().to_string()),
-                );
-            }
-        }
-        if !zones.is_empty() {
-            set(
-                &mut w.object,
-                "/allowedTopologies",
-                json!([{"matchLabelExpressions": [{"key": "topology.ebs.csi.aws.com/zone", "values": zones}]}]),
-            );
-        }
-    } else if provisioner.starts_with("kubernetes.io/")
-        && provisioner != "kubernetes.io/no-provisioner"
-    {
-        w.find(
-            "STO-04",
-            Severity::Warning,
-            58,
-            format!("provisioner {provisioner} is in-tree and gone on green"),
-            "Replace the class.",
-        );
-    }
-    if items(&w.object, "/allowedTopologies").next().is_none()
-        && text(&w.object, "/volumeBindingMode") == Some("Immediate")
-    {
-        w.find(
-            "STO-04",
-            Severity::Warning,
-            58,
-            "Immediate binding can put a volume into a zone without nodes",
-            "Use WaitForFirstConsumer.",
-        );
-    }
 }

@@ -203,12 +203,18 @@ fn asleep(w: &mut Work, tool: &Tool, p: &Asleep) {
         value: awake,
     });
     w.hold(tool.rule);
+    // The freeze holds reconcilers before anything else (plan/holds.rs).
+    let (severity, how) = if tool.rule == 70 {
+        (Severity::Warning, "the run suspends it there first")
+    } else {
+        (Severity::Blocker, "it has to be paused there first")
+    };
     w.find(
         tool.check.as_deref().unwrap_or("GIT-01"),
-        Severity::Blocker,
+        severity,
         tool.rule,
         format!(
-            "{}: awake on blue, where it would undo every hold of the freeze; on green it is created asleep",
+            "{}: awake on blue, where it would undo every hold of the freeze: {how}; on green it is created asleep",
             tool.name
         ),
         tool.remedy.clone(),

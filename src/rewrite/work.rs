@@ -122,6 +122,19 @@ impl<'a> Work<'a> {
     pub fn decided(&self) -> bool {
         self.fate.is_some()
     }
+    /// Of a StatefulSet: whether the claims of all its templates are there, on file systems that both sides mount.
+    pub fn claims_are_shared(&self) -> bool {
+        let first = |template: &Value| {
+            let claim = format!(
+                "{}/{}-{}-0",
+                self.namespace(),
+                text(template, "/metadata/name")?,
+                self.name()
+            );
+            self.cx.volumes.get(self.cx.claims.get(&claim)?).copied()
+        };
+        items(self.original, "/spec/volumeClaimTemplates").all(|t| first(t) == Some(true))
+    }
     /// A rule acted without changing what the object means (server-owned metadata). Said after the change, as all of these:
     /// what changed since the last word of a rule is this one's doing.
     pub fn tidied(&mut self, rule: u32) {

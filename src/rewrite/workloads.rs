@@ -1,30 +1,13 @@
-//! Rules 39, 45 to 52: what runs, and how it is kept from running until its phase.
+//! Rules 39, 47 to 49, 51: what runs, and how it is kept from running until its phase. Nodes, bare pods, daemons, autoscalers and security
+//! contexts have rooms of their own.
 
-use super::work::{Work, items, set, take, template_path, text};
+use super::work::{Work, set, take, template_path, text};
 use crate::object::annotation;
 use crate::plan::model::Severity;
 use serde_json::{Value, json};
 
 /// Annotation by which an owner says that never two may run.
 pub const SINGLETON: &str = "crossfade.dev/singleton";
-
-/// Old node labels and their successors (rule 46).
-const LABELS: &[(&str, &str)] = &[
-    (
-        "failure-domain.beta.kubernetes.io/zone",
-        "topology.kubernetes.io/zone",
-    ),
-    (
-        "failure-domain.beta.kubernetes.io/region",
-        "topology.kubernetes.io/region",
-    ),
-    (
-        "beta.kubernetes.io/instance-type",
-        "node.kubernetes.io/instance-type",
-    ),
-    ("beta.kubernetes.io/arch", "kubernetes.io/arch"),
-    ("beta.kubernetes.io/os", "kubernetes.io/os"),
-];
 
 /// Rewrites workloads.
 pub(super) fn rewrite(w: &mut Work) {
@@ -45,31 +28,12 @@ pub(super) fn rewrite(w: &mut Work) {
             w.tidied(47);
             scaled(w);
         }
-        "DaemonSet" => daemon(w),
+        "DaemonSet" => super::daemons::rewrite(w),
         "CronJob" => cron(w),
         "Job" => job(w),
-        "Pod" => pod(w),
-        "HorizontalPodAutoscaler" => {
-            w.tidied(50);
-            let live = w
-                .original
-                .pointer("/status/currentReplicas")
-                .and_then(Value::as_u64);
-            let min = w
-                .original
-                .pointer("/spec/minReplicas")
-                .and_then(Value::as_u64)
-                .unwrap_or(1);
-            if let Some(live) = live.filter(|l| *l > min) {
-                w.find(
-                    "WL-10",
-                    Severity::Info,
-                    50,
-                    format!("runs at {live}, its minimum is {min}: green starts at the live count"),
-                    "Nothing to do.",
-                );
-            }
-        }
+        "Pod" => super::pods::rewrite(w),
+        "HorizontalPodAutoscaler" => super::scalers::autoscaler(w),
+        "ScaledObject" | "ScaledJob" if w.id.group() == "keda.sh" => super::scalers::keda(w),
         "PodDisruptionBudget" => budget(w),
         _ => {}
     }
@@ -169,6 +133,13 @@ fn impossible_date(schedule: &str) -> bool {
     }
 }
 
+fn at_least_one(object: &Value, pointer: &str) -> bool {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_u64)
+        .is_some_and(|n| n > 0)
+}
+
 /// Rule 48.
 fn job(w: &mut Work) {
     if w.original.pointer("/spec/manualSelector") != Some(&json!(true)) {
@@ -182,22 +153,26 @@ fn job(w: &mut Work) {
             ] {
                 take(&mut w.object, &format!("{base}/{key}"));
             }
+            if w.object
+                .pointer(base)
+                .and_then(Value::as_object)
+                .is_some_and(|l| l.is_empty())
+            {
+                take(&mut w.object, base);
+            }
         }
         w.tidied(48);
     }
-    let running = w
-        .original
-        .pointer("/status/active")
-        .and_then(Value::as_u64)
-        .unwrap_or(0)
-        > 0;
+    // Between two tries no pod is active, and it runs all the same; a suspended Job loses its start time.
+    let running = at_least_one(w.original, "/status/active")
+        || text(w.original, "/status/startTime").is_some();
     if running {
         w.skip(48);
         w.find(
             "WL-01",
             Severity::Warning,
             48,
-            "a running Job is not copied: it would run twice",
+            "a Job that has begun is not copied: it would run twice",
             "Let it end before the freeze.",
         );
         return;
@@ -209,76 +184,6 @@ fn job(w: &mut Work) {
         .filter(|v| !v.is_null())
         .unwrap_or(json!(false));
     w.park("/spec/suspend", json!(true), "open", suspend, 48);
-}
-
-/// Rule 45.
-fn pod(w: &mut Work) {
-    if w.original.pointer("/spec/hostNetwork") == Some(&json!(true)) {
-        return w.skip(45);
-    }
-    for key in [
-        "nodeName",
-        "priority",
-        "serviceAccount",
-        "preemptionPolicy",
-        "enableServiceLinks",
-    ] {
-        take(&mut w.object, &format!("/spec/{key}"));
-    }
-    let injected = |name: &str| name.starts_with("kube-api-access-") || name.contains("-token-");
-    let sa = text(&w.object, "/spec/serviceAccountName")
-        .unwrap_or("default")
-        .to_string();
-    let token = move |name: &str| {
-        injected(name)
-            && (name.starts_with("kube-api-access-") || name.starts_with(&format!("{sa}-token-")))
-    };
-    if let Some(v) = w
-        .object
-        .pointer_mut("/spec/volumes")
-        .and_then(Value::as_array_mut)
-    {
-        v.retain(|v| !token(v["name"].as_str().unwrap_or("")));
-    }
-    for list in ["/spec/containers", "/spec/initContainers"] {
-        for c in w
-            .object
-            .pointer_mut(list)
-            .and_then(Value::as_array_mut)
-            .into_iter()
-            .flatten()
-        {
-            if let Some(m) = c.get_mut("volumeMounts").and_then(Value::as_array_mut) {
-                m.retain(|m| !token(m["name"].as_str().unwrap_or("")));
-            }
-        }
-    }
-    if let Some(t) = w
-        .object
-        .pointer_mut("/spec/tolerations")
-        .and_then(Value::as_array_mut)
-    {
-        t.retain(|t| {
-            !matches!(
-                t["key"].as_str(),
-                Some("node.kubernetes.io/not-ready" | "node.kubernetes.io/unreachable")
-            )
-        });
-    }
-    w.changed(45);
-    w.skip(45);
-    w.find(
-        "WL-03",
-        Severity::Warning,
-        45,
-        "a bare pod cannot be parked and nothing makes it again: it is not copied",
-        "Wrap it in a Deployment on blue, or start it on green by hand after open.",
-    );
-}
-
-/// Rule 52.
-fn daemon(w: &mut Work) {
-    w.tidied(52);
 }
 
 /// Rule 51, the part about drains.
@@ -348,7 +253,7 @@ fn volume_claims(w: &mut Work) {
     if !moved.is_empty() {
         w.changed(47);
     }
-    if any {
+    if any && !w.claims_are_shared() {
         w.find(
             "WL-04",
             Severity::Blocker,
@@ -377,8 +282,9 @@ fn pod_template(w: &mut Work, template: &str) {
     }
     roles(w, template);
     super::tokens::rewrite(w, template);
+    super::security::rewrite(w, template);
     let spec = format!("{template}/spec");
-    selectors(w, &spec);
+    super::nodes::rewrite(w, &spec);
     replace_env(w, &spec);
 }
 
@@ -455,205 +361,6 @@ fn roles(w: &mut Work, template: &str) {
             format!("needs AWS role {role}, whose ARN cannot be told: the account is not known"),
             "Give aws.account in migration.yaml, or discover with AWS.",
         );
-    }
-}
-
-/// Rule 46.
-fn selectors(w: &mut Work, spec: &str) {
-    let mut unmapped = vec![];
-    let mut changed = false;
-    let path = format!("{spec}/nodeSelector");
-    if let Some(map) = w.object.pointer(&path).and_then(Value::as_object).cloned() {
-        let mut out = serde_json::Map::new();
-        for (k, v) in map {
-            match map_label(&k, v.as_str().unwrap_or(""), w) {
-                Mapped::Same => {
-                    out.insert(k, v);
-                }
-                Mapped::To(k2, v2) => {
-                    out.insert(k2, json!(v2));
-                    changed = true;
-                }
-                Mapped::Gone => changed = true,
-                Mapped::Missing(why) => {
-                    unmapped.push(why);
-                    out.insert(k, v);
-                }
-            }
-        }
-        if out.is_empty() {
-            take(&mut w.object, &path);
-        } else {
-            set(&mut w.object, &path, Value::Object(out));
-        }
-    }
-    let terms = [
-        format!(
-            "{spec}/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms"
-        ),
-        format!("{spec}/affinity/nodeAffinity/preferredDuringSchedulingIgnoredDuringExecution"),
-    ];
-    for path in terms {
-        let Some(mut list) = w.object.pointer(&path).and_then(Value::as_array).cloned() else {
-            continue;
-        };
-        for term in &mut list {
-            let exprs = if term.get("preference").is_some() {
-                "/preference/matchExpressions"
-            } else {
-                "/matchExpressions"
-            };
-            let required = !exprs.starts_with("/preference");
-            for e in term
-                .pointer_mut(exprs)
-                .and_then(Value::as_array_mut)
-                .into_iter()
-                .flatten()
-            {
-                match map_expression(e, w) {
-                    Expression::Same => {}
-                    Expression::Changed => changed = true,
-                    Expression::Missing(why) if required => unmapped.push(why),
-                    Expression::Missing(_) => {}
-                }
-            }
-        }
-        set(&mut w.object, &path, Value::Array(list));
-    }
-    if text(&w.object, &format!("{spec}/nodeName")).is_some() && w.kind() != "Pod" {
-        take(&mut w.object, &format!("{spec}/nodeName"));
-        changed = true;
-    }
-    if changed {
-        w.changed(46);
-    }
-    // Whether a node answers what is left is asked over all groups at once: CAP-01.
-    if !unmapped.is_empty() {
-        w.tidied(46);
-    }
-    let master = items(w.original, &format!("{spec}/tolerations")).any(|t| {
-        t["key"].as_str().is_some_and(|k| {
-            k.starts_with("node-role.kubernetes.io/master")
-                || k.starts_with("node-role.kubernetes.io/control-plane")
-        })
-    });
-    if master {
-        w.find(
-            "CAP-02",
-            Severity::Info,
-            46,
-            "tolerates control-plane nodes: green shows none",
-            "Nothing to do.",
-        );
-    }
-}
-
-enum Expression {
-    Same,
-    Changed,
-    Missing(String),
-}
-
-/// One expression of a node affinity. What asks for the absence of a label that green does not have is true there, as it was meant.
-fn map_expression(e: &mut Value, w: &Work) -> Expression {
-    let key = e["key"].as_str().unwrap_or("").to_string();
-    let operator = e["operator"].as_str().unwrap_or("").to_string();
-    let absent = matches!(operator.as_str(), "DoesNotExist" | "NotIn");
-    let values: Vec<String> = items(e, "/values")
-        .filter_map(|v| v.as_str().map(String::from))
-        .collect();
-    // `In` lists alternatives: one that green knows is enough.
-    let all: Vec<Mapped> = if values.is_empty() {
-        vec![map_label(&key, "", w)]
-    } else {
-        values.iter().map(|v| map_label(&key, v, w)).collect()
-    };
-    if all.iter().any(|m| matches!(m, Mapped::Gone)) {
-        // Every worker of blue has this label; every node of a managed group has that one.
-        e["key"] = json!("eks.amazonaws.com/nodegroup");
-        e["operator"] = json!(if absent { "DoesNotExist" } else { "Exists" });
-        take(e, "/values");
-        return Expression::Changed;
-    }
-    let new_key = all.iter().find_map(|m| match m {
-        Mapped::To(k, _) => Some(k.clone()),
-        _ => None,
-    });
-    let Some(new_key) = new_key else {
-        let known = absent || all.iter().any(|m| matches!(m, Mapped::Same));
-        return match all.into_iter().next() {
-            Some(Mapped::Missing(why)) if !known => Expression::Missing(why),
-            _ => Expression::Same,
-        };
-    };
-    let mapped: Vec<Value> = all
-        .iter()
-        .zip(values.iter().map(Some).chain(std::iter::repeat(None)))
-        .map(|(m, v)| match m {
-            Mapped::To(_, v2) => json!(v2),
-            _ => json!(v.map_or("", String::as_str)),
-        })
-        .collect();
-    e["key"] = json!(new_key);
-    if key == SPOT_WORKER {
-        // Its presence meant spot; the label that EKS has is on every node.
-        e["operator"] = json!(if absent { "NotIn" } else { "In" });
-        e["values"] = json!(["SPOT"]);
-    } else if !values.is_empty() {
-        e["values"] = Value::Array(mapped);
-    }
-    Expression::Changed
-}
-
-/// What kops-controller puts on spot nodes (kops.md 3).
-const SPOT_WORKER: &str = "node-role.kubernetes.io/spot-worker";
-
-enum Mapped {
-    Same,
-    To(String, String),
-    Gone,
-    Missing(String),
-}
-
-fn map_label(key: &str, value: &str, w: &Work) -> Mapped {
-    if let Some((_, new)) = LABELS.iter().find(|(old, _)| *old == key) {
-        return Mapped::To((*new).into(), value.into());
-    }
-    if let Some(new) = w.cx.label_keys.get(key) {
-        return Mapped::To(new.clone(), value.into());
-    }
-    match key {
-        // An instance group may be several node groups: they share a label of ours.
-        "kops.k8s.io/instancegroup" if value.is_empty() => {
-            Mapped::To("crossfade.dev/instancegroup".into(), String::new())
-        }
-        "kops.k8s.io/instancegroup" => match w.cx.node_groups.get(value) {
-            Some(stand_in) => Mapped::To("crossfade.dev/instancegroup".into(), stand_in.clone()),
-            None => Mapped::Missing(format!("{key}={value}")),
-        },
-        "node-role.kubernetes.io/node" => Mapped::Gone,
-        "kubernetes.io/role" if value == "node" => Mapped::Gone,
-        SPOT_WORKER => Mapped::To("eks.amazonaws.com/capacityType".into(), "SPOT".into()),
-        k if k.starts_with("node-role.kubernetes.io/") || k == "kubernetes.io/role" => {
-            Mapped::Missing(format!("{key}={value}"))
-        }
-        k if k.starts_with("topology.kubernetes.io/")
-            || k.starts_with("node.kubernetes.io/")
-            || k.starts_with("kubernetes.io/")
-            || k.starts_with("eks.amazonaws.com/") =>
-        {
-            Mapped::Same
-        }
-        _ if w.cx.node_labels.is_empty() => Mapped::Same,
-        _ if w
-            .cx
-            .node_labels
-            .contains(&(key.to_string(), value.to_string())) =>
-        {
-            Mapped::Same
-        }
-        _ if w.cx.node_labels.iter().any(|(k, _)| k == key) && value.is_empty() => Mapped::Same,
-        _ => Mapped::Missing(format!("{key}={value}")),
     }
 }
 

@@ -410,6 +410,9 @@ pub struct Limits {
     /// Most requests to green at once, 1 to 64. Normally left out: how many are best is found while writing, this only bounds it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_concurrency: Option<u32>,
+    /// Pods that green starts at once when workloads wake: the next are started when these are ready. A single workload with more pods
+    /// starts alone. 1 to 10000.
+    pub wake_pods: u32,
 }
 
 impl Default for Limits {
@@ -418,6 +421,7 @@ impl Default for Limits {
             write_closed_seconds: 300,
             soak_seconds: 60,
             write_concurrency: None,
+            wake_pods: 100,
         }
     }
 }

@@ -403,6 +403,13 @@ impl Checker<'_> {
             64,
             "",
         )?;
+        self.range(
+            &["limits", "wakePods"],
+            l.wake_pods.into(),
+            1,
+            10_000,
+            " pods",
+        )?;
         if !spec.probes.path.starts_with('/') {
             return Err(self.refuse(
                 &["probes", "path"],

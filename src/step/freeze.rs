@@ -1,6 +1,7 @@
 //! `freeze.cron` and `freeze.singletons`: what must never run twice stops on blue, with proof, before green's copy may start.
 
-use super::util::{Expect, active_jobs, at, must_get, params, pods_of, recorded, set};
+use super::pods::{active_jobs, at_size, pods_of};
+use super::util::{Expect, at, must_get, params, recorded, set};
 use super::{Cx, Settle, Step, StepResult};
 use async_trait::async_trait;
 use serde::Deserialize;
@@ -62,7 +63,8 @@ impl Step for Freeze {
             )
             .await?;
         }
-        Ok(json!({ "stopped": before.len() }))
+        // What wakes on green at open wakes as it was here at this moment, not as it was when the plan was made.
+        Ok(json!({ "stopped": before.len(), "was": before }))
     }
 
     async fn settle(&self, cx: &Cx, before: &Value, _: &Value) -> StepResult<Settle> {
@@ -113,7 +115,7 @@ impl Step for Freeze {
         }
         for object in before.keys() {
             let blue = must_get(cx.world.blue.as_ref(), &cx.blue_id(object)?).await?;
-            if let Err(why) = super::util::at_size(&blue) {
+            if let Err(why) = at_size(&blue) {
                 return Ok(Settle::Pending {
                     why: format!("{object} on blue: {why}"),
                     poll: Duration::from_secs(1),

@@ -141,14 +141,18 @@ mod edns;
 mod fence;
 mod freeze;
 pub(crate) mod handover;
+pub(crate) mod hold;
 mod nodes_ready;
 mod pins;
+pub(crate) mod pods;
 mod probe_hosts;
 pub(crate) mod replay;
 mod replay_sync;
 mod soak;
 mod unpark;
 pub mod util;
+#[cfg(test)]
+mod wake_tests;
 
 /// All step kinds. A new kind is one file and one line here.
 pub fn registry() -> BTreeMap<&'static str, Factory> {
@@ -162,6 +166,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("replay.sync", replay_sync::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),
+        ("freeze.hold", hold::make),
         ("freeze.cron", freeze::make_cron),
         ("freeze.singletons", freeze::make_singletons),
         ("fence.close", fence::make_close),

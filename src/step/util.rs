@@ -1,5 +1,6 @@
-//! What several step kinds need: parameters, compare-and-set on one field, pods of a workload.
+//! What several step kinds need: parameters, compare-and-set on one field.
 
+pub use super::pods::{at_size, pods_of};
 use super::{Cx, StepError, StepResult};
 use crate::object::{self, ObjectId, Side};
 use crate::plan::model::Verdict;
@@ -216,27 +217,13 @@ pub async fn kind_of(kube: &dyn Kube, api_version: &str, kind: &str) -> StepResu
     })?)
 }
 
-/// Pods that a workload's selector matches, those being ended included.
-pub async fn pods_of(kube: &dyn Kube, workload: &Value) -> StepResult<Vec<Value>> {
-    let pods = kube.list(&kind_of(kube, "v1", "Pod").await?).await?;
-    let namespace = at(workload, "/metadata/namespace");
-    let labels = at(workload, "/spec/selector/matchLabels");
-    Ok(pods
-        .items
-        .into_iter()
-        .filter(|pod| {
-            at(pod, "/metadata/namespace") == namespace
-                && !matches!(
-                    at(pod, "/status/phase").as_str(),
-                    Some("Succeeded" | "Failed")
-                )
-                && labels.as_object().is_some_and(|l| {
-                    l.iter().all(|(k, v)| {
-                        pod.pointer("/metadata/labels").and_then(|p| p.get(k)) == Some(v)
-                    })
-                })
-        })
-        .collect())
+/// A server's message in one line that fits beside others.
+pub fn shortened(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(200) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
 }
 
 /// `, 23 h left` for long waits, so that who looks sees it move.
@@ -245,38 +232,6 @@ pub fn hours(seconds: i64) -> String {
         return String::new();
     }
     format!(", {} h left", seconds / 3600)
-}
-
-/// How many runs of a CronJob are not over.
-pub async fn active_jobs(kube: &dyn Kube, cron_job: &Value) -> StepResult<usize> {
-    let jobs = kube.list(&kind_of(kube, "batch/v1", "Job").await?).await?;
-    let owned = |job: &Value| {
-        at(job, "/metadata/namespace") == at(cron_job, "/metadata/namespace")
-            && at(job, "/metadata/ownerReferences")
-                .as_array()
-                .into_iter()
-                .flatten()
-                .any(|o| o["uid"] == cron_job["metadata"]["uid"])
-    };
-    Ok(jobs
-        .items
-        .iter()
-        .filter(|job| owned(job) && at(job, "/status/active").as_u64().unwrap_or(0) > 0)
-        .count())
-}
-
-/// Whether a workload runs at the size its spec asks for; `Err(why)` says how far it is.
-pub fn at_size(workload: &Value) -> Result<(), String> {
-    let wanted = at(workload, "/spec/replicas").as_u64().unwrap_or(1);
-    let ready = at(workload, "/status/readyReplicas").as_u64().unwrap_or(0);
-    let total = at(workload, "/status/replicas").as_u64().unwrap_or(0);
-    let seen = at(workload, "/status/observedGeneration").as_u64()
-        >= at(workload, "/metadata/generation").as_u64();
-    if seen && ready >= wanted && total <= wanted {
-        Ok(())
-    } else {
-        Err(format!("{ready} of {wanted} ready"))
-    }
 }
 
 /// Addresses that a side's Ingress or Service got from its load balancer: IPs and host names.

@@ -1,10 +1,12 @@
 //! API-03: kinds that cannot be carried over (PodSecurityPolicy). The rewrite refuses them one by one (src/rewrite/convert); here each namespace gets
 //! its proposal of a Pod Security level (replay.md 53).
 
-use crate::checks::{Answered, Check, Input, Report, few};
+use crate::checks::{Answered, BlueObject, Check, Input, Report, few};
 use crate::object::annotation;
 use crate::plan::model::Severity;
 use crate::rewrite::convert::{level, mutates};
+use crate::rewrite::pod_security::refused;
+use crate::rewrite::template_path;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CHECK: Check = Check {
@@ -20,6 +22,17 @@ pub(super) const CHECK: Check = Check {
 
 /// Labels of Pod Security, by their common beginning.
 const LABELS: &str = "pod-security.kubernetes.io/";
+
+/// Kinds whose pods are judged.
+const KINDS: &[&str] = &[
+    "Deployment",
+    "StatefulSet",
+    "DaemonSet",
+    "ReplicaSet",
+    "Job",
+    "CronJob",
+    "Pod",
+];
 
 fn run(i: &Input, r: &mut Report) {
     let policies: BTreeMap<&str, _> = i
@@ -38,6 +51,11 @@ fn run(i: &Input, r: &mut Report) {
                 .insert(policy);
         }
     }
+    let mut workloads: BTreeMap<&str, Vec<&BlueObject>> = BTreeMap::new();
+    for o in i.moving(KINDS) {
+        let ns = o.id.namespace.as_deref().unwrap_or("");
+        workloads.entry(ns).or_default().push(o);
+    }
     for o in i.of_kind("Namespace").filter(|o| o.moves()) {
         let Some(names) = used.get(o.id.name.as_str()) else {
             continue;
@@ -54,12 +72,25 @@ fn run(i: &Input, r: &mut Report) {
         if labelled {
             continue;
         }
+        // Which pods the label would keep from starting, by what they will be on green.
+        let mut out: Vec<String> = vec![];
+        for w in workloads.get(o.id.name.as_str()).into_iter().flatten() {
+            let copy = w.verdict.and_then(|v| v.target.as_ref());
+            let pod = template_path(&w.id.kind).and_then(|t| copy?.pointer(t));
+            let why = pod.map(|p| refused(p, widest)).unwrap_or_default();
+            if !why.is_empty() {
+                out.push(format!("{} ({})", w.name, why.join(", ")));
+            }
+        }
         let written: BTreeSet<&str> = known.iter().flat_map(|p| mutates(p)).collect();
         let list: Vec<&str> = names.iter().copied().collect();
         let mut message = format!(
             "its pods were let in by {}; on green nothing holds them back until the namespace says so",
             few(&list)
         );
+        if !out.is_empty() {
+            message += &format!(". {} would refuse {}", widest.name(), few(&out));
+        }
         if !written.is_empty() {
             let fields: Vec<&str> = written.into_iter().collect();
             message += &format!(

@@ -41,6 +41,7 @@ fn run(i: &Input, r: &mut Report) {
             });
             if let Some((since, field)) = dead
                 && !has_field(o, field)
+                && !moved(o, key)
             {
                 r.blocker(
                     &o.name,
@@ -51,12 +52,23 @@ fn run(i: &Input, r: &mut Report) {
             if key.starts_with(APPARMOR) && value != "unconfined" {
                 r.blocker(
                     &o.name,
-                    format!("{key} asks for the AppArmor profile {value}: green's nodes run SELinux and refuse the pod"),
-                    "Take the annotation away, or run nodes with AppArmor.",
+                    format!("{key} asks for the AppArmor profile {value}: green's nodes run SELinux and would refuse the pod, so the copy does not ask"),
+                    "Take the annotation away, or run nodes with AppArmor and set appArmorProfile there.",
                 );
             }
         }
     }
+}
+
+/// Whether the rewrite took the annotation off the pod template, into a field (replay.md 53).
+fn moved(o: &BlueObject, key: &str) -> bool {
+    let here = |template: &Value| {
+        let annotations = template.pointer("/metadata/annotations");
+        annotations.is_some_and(|a| a.get(key).is_some())
+    };
+    let path = crate::rewrite::template_path(&o.id.kind);
+    let copy = path.and_then(|p| o.on_green()?.pointer(p));
+    o.template().is_some_and(here) && copy.is_some_and(|c| !here(c))
 }
 
 /// Whether the successor is set already: then the annotation is only a leftover.

@@ -235,12 +235,13 @@ fn api_08_volumes_fields_and_addresses_that_green_refuses_block() {
 #[test]
 fn api_10_annotations_that_die_on_the_way_block_and_dead_or_replaced_ones_do_not() {
     let seccomp = "seccomp.security.alpha.kubernetes.io/pod";
-    let with = |key: &str, pod: Value| {
+    let with_value = |key: &str, value: &str, pod: Value| {
         let mut o = workload("Deployment", "web", json!({}), pod);
-        o["spec"]["template"]["metadata"]["annotations"] = json!({key: "runtime/default"});
+        o["spec"]["template"]["metadata"]["annotations"] = json!({key: value});
         o
     };
-    let s = snapshot(vec![with(seccomp, json!({}))]);
+    let with = |key: &str, pod: Value| with_value(key, "runtime/default", pod);
+    let s = snapshot(vec![with_value(seccomp, "no-such/profile", json!({}))]);
     fires(
         &spec(),
         &s,
@@ -249,6 +250,8 @@ fn api_10_annotations_that_die_on_the_way_block_and_dead_or_replaced_ones_do_not
         "deployment/n/web",
         "no effect since 1.27",
     );
+    // The copy says it as a field (replay.md 53).
+    quiet(&spec(), &snapshot(vec![with(seccomp, json!({}))]), "API-10");
     let set = json!({"securityContext": {"seccompProfile": {"type": "RuntimeDefault"}}});
     quiet(&spec(), &snapshot(vec![with(seccomp, set)]), "API-10");
     // Blue 1.21 ignores it already: nothing changes.

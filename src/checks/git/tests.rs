@@ -33,7 +33,7 @@ fn git_01_the_tools_themselves_and_what_they_keep_are_named() {
         &spec(),
         &snapshot(vec![app]),
         "GIT-01",
-        Blocker,
+        Warning,
         "application.argoproj.io/argocd/a",
         "undo every hold",
     );

@@ -1,8 +1,10 @@
-//! WL-09: owners and finalizers (the rewrite says them, src/rewrite/owners.rs), and Secrets and ConfigMaps that a pod names and that green will not have.
+//! WL-09: owners and finalizers (the rewrite says them, src/rewrite/owners.rs), Secrets and ConfigMaps that a pod names and that green will not have,
+//! and controllers that have to change a pod before it starts: those who inject sidecars (replay.md 45).
 
 use crate::checks::words::{containers, templates};
-use crate::checks::{Answered, Check, Input, Report, few};
+use crate::checks::{Answered, Check, Input, RUNNING, Report, few};
 use crate::plan::model::{Fate, Severity};
+use crate::rewrite::injected::INJECTORS;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +19,55 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// A Secret or ConfigMap without which a pod does not start. The reference itself stays as it is (migtools/crane#501).
 fn run(i: &Input, r: &mut Report) {
+    injected(i, r);
+    named(i, r);
+}
+
+/// Who injects sidecars has to be there before the pods.
+fn injected(i: &Input, r: &mut Report) {
+    for injector in INJECTORS {
+        let namespaces: BTreeSet<&str> = i
+            .of_kind("Namespace")
+            .filter(|o| injector.asked_by_namespace(o.object))
+            .map(|o| o.id.name.as_str())
+            .collect();
+        let mut asking = vec![];
+        let mut carrying = vec![];
+        for o in i.moving(RUNNING).chain(i.moving(&["CronJob", "Job"])) {
+            let Some(template) = o.template() else {
+                continue;
+            };
+            if injector.carried_by(template) {
+                carrying.push(o.name.as_str());
+            } else if injector.asked_by(template)
+                || o.id
+                    .namespace
+                    .as_deref()
+                    .is_some_and(|n| namespaces.contains(n))
+            {
+                asking.push(o.name.as_str());
+            }
+        }
+        asking.sort_unstable();
+        carrying.sort_unstable();
+        if !asking.is_empty() {
+            r.found(
+                asking[0],
+                format!("{} puts its containers into the pods of {} workloads: {}; without it on green they start bare", injector.name, asking.len(), few(&asking)),
+            );
+        }
+        if !carrying.is_empty() {
+            r.found(
+                carrying[0],
+                format!("containers of {} are written into the templates of {} workloads, in blue's version and with blue's trust: {}", injector.name, carrying.len(), few(&carrying)),
+            );
+        }
+    }
+}
+
+/// A Secret or ConfigMap without which a pod does not start. The reference itself stays as it is (migtools/crane#501).
+fn named(i: &Input, r: &mut Report) {
     // Who gave a dump without Secrets did not say that there are none.
     let mut there: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for o in i.blue.iter() {

@@ -335,6 +335,10 @@ fn workload(v: &Verdict, defaults: &BTreeMap<String, (u64, u64)>) -> Option<Work
         .unwrap_or_default();
     let (cpu, memory) = requests(spec, default);
     let mut placement = Placement::of(template);
+    // What parks a DaemonSet is gone when it wakes.
+    placement
+        .selector
+        .retain(|r| r.key != crate::rewrite::PARKED);
     let host_ports = ["containers", "initContainers"]
         .iter()
         .filter_map(|l| spec[*l].as_array())

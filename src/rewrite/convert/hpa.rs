@@ -16,7 +16,7 @@ pub(super) fn convert(w: &mut Work, r: &Removal) {
     rename::convert(w, r);
 }
 
-fn metric(m: &Value) -> Value {
+pub(in crate::rewrite) fn metric(m: &Value) -> Value {
     let mtype = m["type"].as_str().unwrap_or("").to_string();
     // `ContainerResource` to `containerResource`.
     let mut key = mtype.clone();
@@ -64,6 +64,9 @@ fn metric(m: &Value) -> Value {
 
 /// Of every version: what it scales, and by what.
 pub(super) fn current(w: &mut Work) {
+    if w.object["apiVersion"] == "autoscaling/v1" {
+        super::super::scalers::to_v2(w);
+    }
     let mut paths = vec!["/spec/scaleTargetRef".to_string()];
     // An Object metric may name something by a removed version too.
     for n in 0..items(&w.object, "/spec/metrics").count() {

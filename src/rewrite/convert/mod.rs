@@ -21,7 +21,8 @@ mod webhook;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use psp::{level, mutates};
+pub(super) use hpa::metric as hpa_metric;
+pub(crate) use psp::{Level, level, mutates};
 
 use super::removed::{Removal, Table, table};
 use super::work::{Work, set, take};

@@ -8,7 +8,8 @@ mod rules_06_21;
 mod rules_22_28;
 mod rules_29_36;
 mod rules_37_44;
-mod rules_45_60;
+mod rules_45_53;
+mod rules_54_60;
 mod rules_61_72;
 mod rules_69_72;
 

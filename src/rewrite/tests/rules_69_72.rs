@@ -276,7 +276,9 @@ fn rule_70_argo_cd_6046_an_application_is_created_without_sync_and_without_its_c
         (park.field.as_str(), park.wakes.as_str(), &park.value),
         ("/spec/syncPolicy/automated", "open", &automated)
     );
-    says(&p, "GIT-01", id, Severity::Blocker, "undo every hold");
+    says(&p, "GIT-01", id, Severity::Warning, "undo every hold");
+    let step = p.steps.iter().find(|s| s.id == "freeze/gitops");
+    assert!(step.is_some_and(|s| s.params.to_string().contains("skip-reconcile")));
     says(
         &p,
         "TOOL-argo-cd",

@@ -110,6 +110,7 @@ impl Place {
             step: "replay/test".into(),
             log: log.clone(),
             outputs: Arc::new(RwLock::new(BTreeMap::new())),
+            extra: Arc::default(),
         };
         (wave, cx, log)
     }

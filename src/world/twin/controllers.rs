@@ -1,8 +1,8 @@
 //! Controllers, as far as their effects are visible: pods of workloads, namespaces, claims, CRDs, garbage collection.
 
-use super::kinds;
+use super::pods::{fits, pod_of};
 use super::state::{Ev, State};
-use super::store::{Key, PodInfo, Store, key_of};
+use super::store::{Key, PodInfo, key_of};
 use crate::object::{Side, uid};
 use serde_json::{Map, Value, json};
 use std::hash::{Hash, Hasher};
@@ -69,7 +69,7 @@ impl State {
             .collect()
     }
 
-    fn pod(&self, side: Side, key: &Key) -> Option<&PodInfo> {
+    pub fn pod(&self, side: Side, key: &Key) -> Option<&PodInfo> {
         self.store(side).pods.get(&(key.2.clone(), key.3.clone()))
     }
 
@@ -146,6 +146,7 @@ impl State {
 
     /// An object was created or changed by a client: controllers will notice.
     pub fn on_written(&mut self, side: Side, key: &Key, created: bool) {
+        self.tended(side, key);
         match key.1.as_str() {
             "Deployment" | "StatefulSet" | "DaemonSet" | "Job" => {
                 self.at(REACT, Ev::Reconcile(side, key.clone()))
@@ -280,6 +281,18 @@ impl State {
                     self.claims_of(side, &object, &name);
                 }
                 self.make_pod(side, pod);
+                if !stateful && !self.building {
+                    let deadline = object["spec"]["progressDeadlineSeconds"]
+                        .as_u64()
+                        .unwrap_or(600);
+                    // "No limit" is the largest number of 32 bits.
+                    if deadline < 86_400 {
+                        self.at(
+                            Duration::from_secs(deadline),
+                            Ev::Reconcile(side, key.clone()),
+                        );
+                    }
+                }
                 n += 1;
             }
             // Unready ones go first, of a StatefulSet the highest ordinals.
@@ -369,162 +382,8 @@ impl State {
         }
     }
 
-    /// The kubelet tries to start a pod.
-    pub fn pod_start(&mut self, side: Side, key: &Key) {
-        let Some(pod) = self.store(side).objects.get(key) else {
-            return;
-        };
-        if pod.pointer("/metadata/deletionTimestamp").is_some()
-            || pod["status"]["phase"] != json!("Pending")
-        {
-            return;
-        }
-        let outcome =
-            self.place(side, pod)
-                .and_then(|node| match self.missing_reference(side, pod) {
-                    Some(why) => Err(why),
-                    None => Ok(node),
-                });
-        let count = self.store(side).rv;
-        match outcome {
-            Ok(node) => {
-                let account = pod["spec"]["serviceAccountName"]
-                    .as_str()
-                    .unwrap_or("default");
-                let broken = (side == Side::Green)
-                    .then(|| self.identity_broken(&key.2, account))
-                    .flatten();
-                if let Some(why) = broken {
-                    self.violate(why);
-                }
-                let net = if side == Side::Blue {
-                    "100.96"
-                } else {
-                    "172.20"
-                };
-                let ip = format!("{net}.{}.{}", (count / 250) % 250, 2 + count % 250);
-                self.store_mut(side).update(key, |p| {
-                    p["spec"]["nodeName"] = json!(node);
-                    p["status"] = json!({"phase":"Running","podIP":ip,"conditions":[
-                        {"type":"PodScheduled","status":"True"},{"type":"Ready","status":"True"}]});
-                });
-            }
-            Err(why) => {
-                self.store_mut(side).update(key, |p| {
-                    p["status"] = json!({"phase":"Pending","conditions":[
-                        {"type":"Ready","status":"False","reason":"NotReady","message":why}]});
-                });
-            }
-        }
-        self.pod_changed(side, key);
-    }
-
-    fn pod_changed(&mut self, side: Side, key: &Key) {
-        if self.building {
-            return;
-        }
-        let owners: Vec<Key> = self
-            .store(side)
-            .objects
-            .get(key)
-            .and_then(|p| p.pointer("/metadata/ownerReferences"))
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-            .filter_map(|r| {
-                let group = r["apiVersion"]
-                    .as_str()?
-                    .split_once('/')
-                    .map_or("", |x| x.0);
-                Some(key_of(
-                    group,
-                    r["kind"].as_str()?,
-                    &key.2,
-                    r["name"].as_str()?,
-                ))
-            })
-            .collect();
-        for owner in owners {
-            if owner.1 == "Job" {
-                let after = self.secs(20);
-                self.at(after, Ev::JobDone(side, owner));
-            } else {
-                self.workload_status(side, &owner);
-                self.at(REACT, Ev::Reconcile(side, owner.clone()));
-                self.edns_maybe_started(side, &owner);
-                self.check_singleton(&owner);
-            }
-        }
-        self.sync_endpoints(side, &key.2, &key.3);
-    }
-
-    /// SIGTERM: out of the endpoints at once, gone after a grace.
-    pub fn end_pod(&mut self, side: Side, key: &Key) {
-        let stamp = self.stamp();
-        let Some(pod) = self.store(side).objects.get(key) else {
-            return;
-        };
-        if pod.pointer("/metadata/deletionTimestamp").is_some() {
-            return;
-        }
-        let grace = pod["spec"]["terminationGracePeriodSeconds"]
-            .as_u64()
-            .unwrap_or(30)
-            .min(3);
-        let grace = if pod["status"]["phase"] == "Running" {
-            grace
-        } else {
-            0
-        };
-        self.store_mut(side)
-            .update(key, |p| p["metadata"]["deletionTimestamp"] = json!(stamp));
-        let after = self.secs(grace);
-        self.at(after, Ev::PodGone(side, key.clone()));
-        self.sync_endpoints(side, &key.2, &key.3);
-    }
-
-    /// A terminating pod is gone.
-    // It left the endpoints when it began to leave.
-    pub fn pod_gone(&mut self, side: Side, key: &Key) {
-        let Some(pod) = self.store_mut(side).remove(key) else {
-            return;
-        };
-        for r in pod
-            .pointer("/metadata/ownerReferences")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            let group = r["apiVersion"]
-                .as_str()
-                .and_then(|a| a.split_once('/'))
-                .map_or("", |x| x.0);
-            if let (Some(kind), Some(name)) = (r["kind"].as_str(), r["name"].as_str()) {
-                let owner = key_of(group, kind, &key.2, name);
-                self.workload_status(side, &owner);
-                if kind != "Job" {
-                    self.at(REACT, Ev::Reconcile(side, owner));
-                }
-            }
-        }
-    }
-
-    /// A node went: so do its pods.
-    pub fn node_gone(&mut self, side: Side, node: &str) {
-        let pods: Vec<Key> = self
-            .store(side)
-            .pods
-            .iter()
-            .filter(|(_, p)| p.node.as_deref() == Some(node))
-            .map(|(k, _)| key_of("", "Pod", &k.0, &k.1))
-            .collect();
-        for pod in pods {
-            self.end_pod(side, &pod);
-        }
-    }
-
     /// Status of a workload from its pods; zeros are left out, as the servers do.
-    fn workload_status(&mut self, side: Side, key: &Key) {
+    pub fn workload_status(&mut self, side: Side, key: &Key) {
         if !matches!(key.1.as_str(), "Deployment" | "StatefulSet") {
             return;
         }
@@ -543,6 +402,7 @@ impl State {
             updated += u64::from(p.label("pod-template-hash") == Some(hash.as_str()));
         }
         let stateful = key.1 == "StatefulSet";
+        let late = ready < want && self.past_deadline(side, key, &object);
         self.store_mut(side).update(key, |o| {
             let mut s = Map::new();
             if !generation.is_null() {
@@ -570,13 +430,34 @@ impl State {
             }
             if !stateful {
                 let available = if ready >= want { "True" } else { "False" };
-                s.insert(
-                    "conditions".into(),
-                    json!([{"type":"Available","status":available}]),
-                );
+                let mut conditions = json!([{"type":"Available","status":available}]);
+                if late && ready < want {
+                    let late = json!({"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"});
+                    conditions.as_array_mut().map(|c| c.push(late));
+                }
+                s.insert("conditions".into(), conditions);
             }
             o["status"] = Value::Object(s);
         });
+    }
+
+    /// Whether the oldest pod of a Deployment that is not ready has waited longer than its deadline (600 s by default).
+    fn past_deadline(&self, side: Side, key: &Key, object: &Value) -> bool {
+        let deadline = object["spec"]["progressDeadlineSeconds"]
+            .as_i64()
+            .unwrap_or(600);
+        let now = self.timestamp().as_second();
+        let owner = uid(object).unwrap_or("");
+        self.pods_of(side, &key.2, owner).iter().any(|pod| {
+            let since = self
+                .store(side)
+                .objects
+                .get(pod)
+                .and_then(|p| p.pointer("/metadata/creationTimestamp")?.as_str())
+                .and_then(|t| t.parse::<jiff::Timestamp>().ok());
+            let waits = self.pod(side, pod).is_some_and(|p| !p.ready && !p.leaving);
+            waits && since.is_some_and(|t| now - t.as_second() >= deadline)
+        })
     }
 
     fn daemon_status(&mut self, side: Side, key: &Key) {
@@ -592,281 +473,5 @@ impl State {
             o["status"] = json!({"observedGeneration":g,"desiredNumberScheduled":n,"currentNumberScheduled":n,
                 "numberReady":n,"numberAvailable":n,"updatedNumberScheduled":n,"numberMisscheduled":0});
         });
-    }
-
-    /// A node for a pod, or why there is none.
-    fn place(&self, side: Side, pod: &Value) -> Result<String, String> {
-        let store = self.store(side);
-        if store.any_node {
-            return Ok("node".into());
-        }
-        let mut why = vec![];
-        let mut found = vec![];
-        for (key, node) in store.of_kind("", "Node") {
-            match fits(node, &pod["spec"]) {
-                Ok(()) => found.push(&key.3),
-                Err(e) => why.push(format!("{}: {e}", key.3)),
-            }
-        }
-        if found.is_empty() {
-            why.truncate(3);
-            return Err(format!("0 nodes are available: {}", why.join("; ")));
-        }
-        Ok(found[store.rv as usize % found.len()].clone())
-    }
-
-    /// A ConfigMap, Secret, service account or claim that the pod needs and that is not there.
-    fn missing_reference(&self, side: Side, pod: &Value) -> Option<String> {
-        let store = self.store(side);
-        let ns = pod["metadata"]["namespace"].as_str().unwrap_or("default");
-        let spec = &pod["spec"];
-        let absent = |kind: &str, name: &Value, optional: &Value| {
-            let name = name.as_str()?;
-            (optional != &json!(true) && store.get("", kind, ns, name).is_none())
-                .then(|| format!("{kind} {ns}/{name} not found"))
-        };
-        let no = Value::Null;
-        if store.side == Side::Green
-            && let Some(why) = absent("ServiceAccount", &spec["serviceAccountName"], &no)
-        {
-            return Some(why);
-        }
-        let containers = ["initContainers", "containers"]
-            .iter()
-            .flat_map(|f| spec[*f].as_array().into_iter().flatten());
-        for c in containers {
-            for e in c["envFrom"].as_array().into_iter().flatten() {
-                let (m, s) = (&e["configMapRef"], &e["secretRef"]);
-                let hit = absent("ConfigMap", &m["name"], &m["optional"])
-                    .or_else(|| absent("Secret", &s["name"], &s["optional"]));
-                if hit.is_some() {
-                    return hit;
-                }
-            }
-            for e in c["env"].as_array().into_iter().flatten() {
-                let (m, s) = (
-                    &e["valueFrom"]["configMapKeyRef"],
-                    &e["valueFrom"]["secretKeyRef"],
-                );
-                let hit = absent("ConfigMap", &m["name"], &m["optional"])
-                    .or_else(|| absent("Secret", &s["name"], &s["optional"]));
-                if hit.is_some() {
-                    return hit;
-                }
-            }
-        }
-        for v in spec["volumes"].as_array().into_iter().flatten() {
-            let hit = absent(
-                "ConfigMap",
-                &v["configMap"]["name"],
-                &v["configMap"]["optional"],
-            )
-            .or_else(|| {
-                absent(
-                    "Secret",
-                    &v["secret"]["secretName"],
-                    &v["secret"]["optional"],
-                )
-            });
-            if hit.is_some() {
-                return hit;
-            }
-            if let Some(claim) = v["persistentVolumeClaim"]["claimName"].as_str()
-                && store.side == Side::Green
-                && store
-                    .get("", "PersistentVolumeClaim", ns, claim)
-                    .is_none_or(|c| c["status"]["phase"] != json!("Bound"))
-            {
-                return Some(format!("PersistentVolumeClaim {ns}/{claim} is not bound"));
-            }
-        }
-        None
-    }
-
-    /// Claims are bound when their class exists, or when a volume waits for them.
-    pub fn bind_claim(&mut self, side: Side, key: &Key) {
-        let store = self.store(side);
-        let Some(claim) = store.objects.get(key) else {
-            return;
-        };
-        let class = claim["spec"]["storageClassName"].as_str();
-        let volume = claim["spec"]["volumeName"].as_str();
-        let ok = match (class, volume) {
-            (_, Some(v)) => store.get("", "PersistentVolume", "", v).is_some(),
-            (Some(c), None) => store.get("storage.k8s.io", "StorageClass", "", c).is_some(),
-            (None, None) => store
-                .of_kind("storage.k8s.io", "StorageClass")
-                .any(|(_, c)| {
-                    crate::object::annotation(c, "storageclass.kubernetes.io/is-default-class")
-                        == Some("true")
-                }),
-        };
-        if ok {
-            self.store_mut(side)
-                .update(key, |o| o["status"]["phase"] = json!("Bound"));
-            self.wake_pending(side);
-        } else {
-            let again = self.secs(60);
-            self.at(again, Ev::Bind(side, key.clone()));
-        }
-    }
-
-    /// Children of a gone owner go too.
-    pub fn collect(&mut self, side: Side, owner: &str) {
-        let children: Vec<Key> = self
-            .store(side)
-            .objects
-            .iter()
-            .filter(|(_, o)| owned_by(o, owner))
-            .map(|(k, _)| k.clone())
-            .collect();
-        for child in children {
-            self.remove_object(side, &child);
-        }
-    }
-
-    /// Fills a new namespace, empties a dying one.
-    pub fn namespace_controller(&mut self, side: Side, name: &str) {
-        let key = key_of("", "Namespace", "", name);
-        let Some(ns) = self.store(side).objects.get(&key) else {
-            return;
-        };
-        let stamp = self.stamp();
-        if ns.pointer("/metadata/deletionTimestamp").is_none() {
-            for object in [
-                json!({"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default","namespace":name}}),
-                json!({"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"kube-root-ca.crt","namespace":name},"data":{"ca.crt":"simulated"}}),
-            ] {
-                let kind = object["kind"].as_str().unwrap_or("").to_owned();
-                let own = object["metadata"]["name"].as_str().unwrap_or("").to_owned();
-                if self.store(side).get("", &kind, name, &own).is_none() {
-                    self.store_mut(side).insert(object, &stamp);
-                }
-            }
-            return self.wake_pending(side);
-        }
-        let inside: Vec<Key> = self
-            .store(side)
-            .objects
-            .keys()
-            .filter(|k| k.2 == name)
-            .cloned()
-            .collect();
-        for k in &inside {
-            self.remove_object(side, k);
-        }
-        if self.store(side).objects.keys().any(|k| k.2 == name) {
-            let again = self.secs(5);
-            self.at(again, Ev::Namespace(side, name.into()));
-        } else {
-            self.remove_now(side, &key);
-        }
-    }
-
-    /// A CRD is served.
-    pub fn established(&mut self, side: Side, key: &Key) {
-        let Some(crd) = self.store(side).objects.get(key) else {
-            return;
-        };
-        let served = kinds::of_crd(crd);
-        let store: &mut Store = self.store_mut(side);
-        store.update(key, |o| {
-            let names = o["spec"]["names"].clone();
-            o["status"] = json!({"acceptedNames": names, "conditions":[
-                {"type":"NamesAccepted","status":"True"},{"type":"Established","status":"True"}]});
-        });
-        for k in served {
-            if !store.kinds.contains(&k) {
-                store.kinds.push(k);
-            }
-        }
-    }
-}
-
-/// A pod of a workload.
-pub(super) fn pod_of(owner: &Value, name: &str, hash: &str) -> Value {
-    let template = &owner["spec"]["template"];
-    let mut metadata = template["metadata"].clone();
-    if !metadata.is_object() {
-        metadata = json!({});
-    }
-    metadata["name"] = json!(name);
-    metadata["namespace"] = owner["metadata"]["namespace"].clone();
-    metadata["labels"]["pod-template-hash"] = json!(hash);
-    metadata["ownerReferences"] = json!([{"apiVersion":owner["apiVersion"],"kind":owner["kind"],
-        "name":owner["metadata"]["name"],"uid":owner["metadata"]["uid"],"controller":true}]);
-    json!({"apiVersion":"v1","kind":"Pod","metadata":metadata,"spec":template["spec"],"status":{"phase":"Pending"}})
-}
-
-/// Whether a node takes a pod: ready, selector, required affinity, taints.
-fn fits(node: &Value, spec: &Value) -> Result<(), String> {
-    let ready = node["status"]["conditions"].as_array().is_none_or(|c| {
-        c.iter()
-            .find(|c| c["type"] == json!("Ready"))
-            .is_none_or(|c| c["status"] == json!("True"))
-    });
-    if !ready {
-        return Err("not ready".into());
-    }
-    if node["spec"]["unschedulable"] == json!(true) {
-        return Err("unschedulable".into());
-    }
-    let labels = &node["metadata"]["labels"];
-    for (k, v) in spec["nodeSelector"].as_object().into_iter().flatten() {
-        if labels.get(k) != Some(v) {
-            return Err(format!("no label {k}={}", v.as_str().unwrap_or("")));
-        }
-    }
-    let terms = spec.pointer(
-        "/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms",
-    );
-    if let Some(terms) = terms.and_then(Value::as_array)
-        && !terms.iter().any(|t| {
-            t["matchExpressions"]
-                .as_array()
-                .into_iter()
-                .flatten()
-                .all(|e| expression(labels, e))
-        })
-    {
-        return Err("node affinity does not match".into());
-    }
-    for taint in node["spec"]["taints"].as_array().into_iter().flatten() {
-        if taint["effect"] == json!("PreferNoSchedule") {
-            continue;
-        }
-        let tolerated = spec["tolerations"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .any(|t| {
-                let key = t["key"].as_str().unwrap_or("");
-                let exists = t["operator"] == json!("Exists");
-                (key.is_empty() && exists || taint["key"] == json!(key))
-                    && (t["effect"].as_str().unwrap_or("").is_empty()
-                        || t["effect"] == taint["effect"])
-                    && (exists
-                        || t["value"].as_str().unwrap_or("")
-                            == taint["value"].as_str().unwrap_or(""))
-            });
-        if !tolerated {
-            return Err(format!(
-                "taint {} is not tolerated",
-                taint["key"].as_str().unwrap_or("")
-            ));
-        }
-    }
-    Ok(())
-}
-
-fn expression(labels: &Value, e: &Value) -> bool {
-    let have = e["key"].as_str().and_then(|k| labels.get(k));
-    let among = have.is_some_and(|v| e["values"].as_array().is_some_and(|vs| vs.contains(v)));
-    match e["operator"].as_str() {
-        Some("In") => among,
-        Some("NotIn") => !among,
-        Some("Exists") => have.is_some(),
-        Some("DoesNotExist") => have.is_none(),
-        _ => true,
     }
 }

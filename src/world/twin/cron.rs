@@ -1,6 +1,7 @@
 //! CronJobs and Jobs.
 
-use super::controllers::{owned_by, pod_of};
+use super::controllers::owned_by;
+use super::pods::pod_of;
 use super::state::{Ev, State};
 use super::store::Key;
 use crate::object::{Side, uid};

@@ -15,14 +15,17 @@ mod dns;
 mod edns;
 mod faults;
 mod invariants;
+mod keepers;
 mod kinds;
 mod kube;
 mod lb;
 mod lists;
 mod managed;
+mod pods;
 mod probe;
 mod state;
 mod store;
+mod tenders;
 mod traffic;
 
 #[cfg(test)]

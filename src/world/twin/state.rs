@@ -42,6 +42,8 @@ pub(super) enum Ev {
     Cron(Side, Key),
     /// A Job's pods have finished.
     JobDone(Side, Key),
+    /// KEDA, Flux or Argo CD look at a workload.
+    Tend(Side, Key),
     /// The cloud looks at its transitions.
     Cloud,
     /// Record changes reach the name servers.
@@ -75,6 +77,8 @@ pub(super) struct State {
     pub building: bool,
     /// Pod template hashes by uid, with the generation they belong to.
     pub hashes: BTreeMap<String, (u64, String)>,
+    /// What repositories say of workloads, for those who put that back.
+    pub declared: BTreeMap<(Side, Key), Value>,
     pub faults: Faults,
     pub invariants: Invariants,
 }
@@ -96,6 +100,7 @@ impl State {
             lb: super::lb::LbState::new(snapshot),
             building: false,
             hashes: BTreeMap::new(),
+            declared: BTreeMap::new(),
             faults: Faults::default(),
             invariants: Invariants::new(spec),
             write_probes: spec
@@ -113,6 +118,7 @@ impl State {
             blue,
             green,
         };
+        state.note_declared(Side::Blue);
         state.start_cluster(Side::Blue);
         state.start_cluster(Side::Green);
         state.start_edns();
@@ -193,6 +199,7 @@ impl State {
             Ev::Bind(side, key) => self.bind_claim(side, &key),
             Ev::Cron(side, key) => self.cron_due(side, &key),
             Ev::JobDone(side, key) => self.job_done(side, &key),
+            Ev::Tend(side, key) => self.tend(side, &key),
             Ev::Cloud => self.cloud_transitions(),
             Ev::Publish(zone, records) => self.publish(&zone, records),
             Ev::Edns(key) => self.edns_loop(&key),
