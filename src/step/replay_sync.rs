@@ -120,7 +120,7 @@ async fn with_values(cx: &Cx, name: &str, id: &ObjectId, ops: &[Op]) -> StepResu
         // Gone from blue between the look and now: the next look says so.
         return Ok(ops.iter().filter(|op| !in_data(op)).cloned().collect());
     };
-    let target = crate::rewrite::for_green(&live, &cx.target(name)?);
+    let target = super::replay::secret_of_green(cx, name, &live, &cx.target(name)?)?;
     Ok(ops
         .iter()
         .filter_map(|op| match (&op.value, in_data(op)) {

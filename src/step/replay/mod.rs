@@ -28,6 +28,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(super) use self::secrets::with_values as secret_of_green;
+
 use self::items::{Items, Wave, id_of};
 use self::pace::Learned;
 use self::retry::Shared;
