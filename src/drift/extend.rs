@@ -239,7 +239,15 @@ impl Builder<'_> {
                 continue;
             }
             // Jobs run to their end; only what starts by itself again is stopped.
-            let stopped: Vec<&String> = objects.iter().filter(|o| !o.starts_with("job/")).collect();
+            let by_replicas = |o: &String| {
+                let park = new.iter().find(|v| v.object == *o);
+                park.and_then(|v| v.park.as_ref())
+                    .is_some_and(|p| p.field == "/spec/replicas")
+            };
+            let stopped: Vec<&String> = objects
+                .iter()
+                .filter(|o| o.starts_with("cronjob/") || by_replicas(o))
+                .collect();
             if !stopped.is_empty() {
                 let mut needs = self.of_phases(|p| p < Phase::Freeze);
                 needs.extend(made.iter().cloned());

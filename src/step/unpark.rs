@@ -22,9 +22,6 @@ pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
     Ok(Box::new(params::<Unpark>("unpark", value)?))
 }
 
-/// Steps of the freeze that stopped on blue what wakes on green at open.
-const STOPPED_BY: &[&str] = &["freeze/cron", "freeze/singletons"];
-
 #[derive(Deserialize)]
 struct Unpark {
     /// In the order in which they wake.
@@ -125,10 +122,12 @@ fn park(cx: &Cx, object: &str) -> StepResult<Park> {
 
 /// What an object had on blue when the freeze stopped it: somebody may have suspended it after the plan was made, and that stays (rule 49).
 fn stopped_at(cx: &Cx, object: &str) -> Option<Value> {
-    STOPPED_BY.iter().find_map(|step| {
-        let output = cx.output(step).ok()?;
-        output["was"].get(object).cloned()
-    })
+    // Steps of the freeze, those that came with a later `replay` too.
+    let outputs = cx.outputs.read().unwrap_or_else(|p| p.into_inner());
+    outputs
+        .iter()
+        .filter(|(step, _)| step.starts_with("freeze/"))
+        .find_map(|(_, output)| output.get("was")?.get(object).cloned())
 }
 
 /// Absent means awake or one: written out, so that a merge patch says what is meant.
