@@ -228,7 +228,10 @@ impl Context {
                             )
                             .map(String::from)
                             .collect();
-                        self.served.insert((g.into(), k.into()), served);
+                        // Left out by the spec: green has one of its own, which nobody has read.
+                        if !self.skips(&id.to_string(), "", &id.name) {
+                            self.served.insert((g.into(), k.into()), served);
+                        }
                     }
                 }
                 "ServiceAccount" => {
