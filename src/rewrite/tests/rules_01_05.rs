@@ -222,7 +222,7 @@ fn rule_03_a_resource_that_only_the_webhook_can_store_waits_until_its_operator_r
         .iter()
         .find(|s| s.id == "unpark/custom")
         .expect("it is there");
-    assert_eq!(late.needs, ["unpark/workloads"]);
+    assert_eq!(late.needs, ["unpark/operators"]);
 }
 
 #[test]
