@@ -38,8 +38,9 @@ pub fn extension(plan: &Plan, state: &State, report: &Report, prune: bool) -> Op
     }
     let mut verdicts: Vec<Verdict> = entries
         .iter()
-        .filter_map(|e| e.verdict.clone())
-        .map(|mut v| {
+        .filter_map(|e| Some((*e, e.verdict.clone()?)))
+        .map(|(e, mut v)| {
+            v.target = written(plan, state, e).or(v.target);
             v.target = v.target.map(crate::plan::without_values);
             v
         })
@@ -50,6 +51,26 @@ pub fn extension(plan: &Plan, state: &State, report: &Report, prune: bool) -> Op
         before,
         verdicts,
     })
+}
+
+/// What the run has written of an object once the fields of this look are brought: a field that both sides changed was not, so
+/// that it stays a conflict until somebody decides. `None` for what is new, and for Secrets, whose values nobody keeps.
+fn written(plan: &Plan, state: &State, entry: &Entry) -> Option<Value> {
+    let ops = entry.ops();
+    if entry.change == Change::New || ops.is_empty() || entry.object.starts_with("secret/") {
+        return None;
+    }
+    let later = state
+        .extensions()
+        .flat_map(|e| &e.verdicts)
+        .filter(|v| v.object == entry.object)
+        .last();
+    let mut base = match later {
+        Some(v) => v.target.clone(),
+        None => plan.verdicts.get(&entry.object).ok()??.target.clone(),
+    }?;
+    super::apply_ops(&mut base, &ops);
+    Some(base)
 }
 
 struct Builder<'a> {
