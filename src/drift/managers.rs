@@ -191,10 +191,7 @@ fn extract(fields: &Value, value: &Value) -> Option<Value> {
                         }
                     }
                     out.push(part);
-                } else if map
-                    .keys()
-                    .any(|k| k.strip_prefix("v:").is_some_and(|v| *v == item.to_string()))
-                {
+                } else if map.contains_key(&format!("v:{item}")) {
                     out.push(item.clone());
                 }
             }

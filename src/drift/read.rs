@@ -573,7 +573,8 @@ impl Both<'_> {
             return Ok(());
         }
         let mut entry = Entry::whole(name, change_of(&outcome), "");
-        if !made && !(outcome.bring.is_empty() && outcome.recreate.is_empty()) {
+        let brings = !outcome.bring.is_empty() || !outcome.recreate.is_empty();
+        if !made && brings {
             entry.change = Change::Conflict;
             entry.note = "it was on green before the run, so the run does not change it".into();
         }

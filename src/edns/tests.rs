@@ -337,7 +337,7 @@ fn trap_5_green_on_sync_with_a_pending_load_balancer_deletes_the_name_and_upsert
 #[test]
 fn trap_6_a_green_of_0_22_reads_no_alpha_annotations_but_still_sees_spec_hosts() {
     let c = config("0.22.0", &["--policy=sync", "--txt-owner-id=shop-green"]);
-    let hosts: Vec<String> = desired(&green_objects(), &c)
+    let hosts: Vec<String> = desired(green_objects(), &c)
         .into_iter()
         .map(|e| e.name)
         .collect();
@@ -572,7 +572,7 @@ fn trap_20_a_private_zone_of_the_same_name_is_left_alone_by_zone_type_public() {
     };
     let c = blue("0.10.2");
     assert_eq!(
-        plan_changes(&c, &[], &desired(&blue_objects(), &c), &private),
+        plan_changes(&c, &[], &desired(blue_objects(), &c), &private),
         vec![]
     );
 }

@@ -201,11 +201,12 @@ impl Context {
                     }
                 }
                 "Secret" if label(o, SEALING_KEY).is_some() => self.sealing_keys += 1,
-                "PersistentVolume" if !self.skips(&id.to_string(), "", &id.name) => {
-                    if !super::storage::released(o) {
-                        self.volumes
-                            .insert(id.name.clone(), super::storage::shared(o));
-                    }
+                "PersistentVolume"
+                    if !self.skips(&id.to_string(), "", &id.name)
+                        && !super::storage::released(o) =>
+                {
+                    self.volumes
+                        .insert(id.name.clone(), super::storage::shared(o));
                 }
                 "PersistentVolumeClaim" => {
                     if let Some(volume) = text(o, "/spec/volumeName") {

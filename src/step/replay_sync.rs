@@ -339,7 +339,7 @@ impl Step for Sync {
                     ..Record::default()
                 },
             )?;
-            let mine: Vec<Changed> = group.iter().map(|c| Changed::clone(c)).collect();
+            let mine: Vec<Changed> = group.iter().copied().cloned().collect();
             let results: Vec<(String, StepResult<Done>)> =
                 futures::stream::iter(mine.into_iter().map(|change| async move {
                     let done = Sync::change(cx, &change).await;

@@ -159,8 +159,10 @@ async fn read(world: &World, side: Side, id: &ObjectId) -> Value {
         .unwrap_or_default()
 }
 
+type Said = Arc<Mutex<Vec<(String, String)>>>;
+
 /// Everything that a run says while it waits.
-fn listener() -> (Events, Arc<Mutex<Vec<(String, String)>>>) {
+fn listener() -> (Events, Said) {
     let said = Arc::new(Mutex::new(vec![]));
     let sink = said.clone();
     let events: Events = Arc::new(move |e: &Event| {

@@ -96,8 +96,8 @@ fn defaults(i: &Input, r: &mut Report) {
     let ingress = |o: &Value| {
         crate::object::annotation(o, "ingressclass.kubernetes.io/is-default-class") == Some("true")
     };
-    let kinds: [(&str, &dyn Fn(&Value) -> bool); 2] =
-        [("PriorityClass", &priority), ("IngressClass", &ingress)];
+    type Asks<'a> = &'a dyn Fn(&Value) -> bool;
+    let kinds: [(&str, Asks); 2] = [("PriorityClass", &priority), ("IngressClass", &ingress)];
     for (kind, is_default) in kinds {
         let mut all: std::collections::BTreeMap<String, bool> = i
             .snapshot

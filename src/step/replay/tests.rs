@@ -355,7 +355,7 @@ async fn rule_05_nothing_is_written_into_a_namespace_that_is_being_deleted() {
     tokio::time::sleep(Duration::from_secs(5)).await;
 
     // The namespace itself: waited for with a bound, then told.
-    let (wave, cx, _) = place.wave(&[yard.clone()]);
+    let (wave, cx, _) = place.wave(std::slice::from_ref(&yard));
     let before = wave.observe(&cx).await.unwrap();
     assert_eq!(before["adopted"], json!([]), "a dying one is not adopted");
     let began = place.twin.elapsed();
@@ -508,7 +508,7 @@ async fn rule_20_a_field_that_green_would_drop_stops_the_wave_with_its_path() {
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let oven = json!({"apiVersion":"bakery.test/v1","kind":"Oven","metadata":{"name":"o","namespace":"yard"},"spec":{"heat":250,"colour":"red"}});
-    let (wave, cx, _) = place.wave(&[oven.clone()]);
+    let (wave, cx, _) = place.wave(std::slice::from_ref(&oven));
     let before = wave.observe(&cx).await.unwrap();
     let e = wave.apply(&cx, &before).await.unwrap_err();
     let StepError::World(e) = e else {
@@ -614,7 +614,7 @@ async fn rule_63_a_webhook_waits_for_a_pod_behind_it() {
     let place = place().await;
     let hook = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": "guard"},
         "webhooks": [{"name": "guard.yard.test", "clientConfig": {"service": {"namespace": "yard", "name": "guard"}}, "failurePolicy": "Fail"}]});
-    let (wave, cx, _) = place.wave(&[hook.clone()]);
+    let (wave, cx, _) = place.wave(std::slice::from_ref(&hook));
     let before = wave.observe(&cx).await.unwrap();
     let e = wave.apply(&cx, &before).await.unwrap_err();
     assert!(
@@ -722,7 +722,7 @@ async fn rule_54_a_claim_is_deleted_after_its_volume_was_told_to_stay() {
         "spec": {"volumeName": "pv-db", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}});
     // The volume is somebody else's on green; only the claim is ours.
     place.twin.somebody_creates(Side::Green, &volume).unwrap();
-    let (wave, cx, _) = place.wave(&[claim.clone()]);
+    let (wave, cx, _) = place.wave(std::slice::from_ref(&claim));
     let (before, after) = create_all(&wave, &cx).await;
     let from = place.twin.call_count();
     wave.undo(&cx, &before, Some(&after)).await.unwrap();

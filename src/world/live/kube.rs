@@ -202,9 +202,9 @@ impl LiveKube {
     }
 
     async fn get_json(&self, path: &str) -> Result<Value> {
-        Ok(self
-            .call(Method::GET, path, None, &format!("{}{path}", self.side))
-            .await?)
+        let at = format!("{}{path}", self.side);
+        let answer = self.call(Method::GET, path, None, &at).await?;
+        Ok(answer)
     }
 
     /// Discovery of one group version. `None` when the server does not serve it.

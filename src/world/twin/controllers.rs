@@ -433,7 +433,9 @@ impl State {
                 let mut conditions = json!([{"type":"Available","status":available}]);
                 if late && ready < want {
                     let late = json!({"type":"Progressing","status":"False","reason":"ProgressDeadlineExceeded"});
-                    conditions.as_array_mut().map(|c| c.push(late));
+                    if let Some(c) = conditions.as_array_mut() {
+                        c.push(late);
+                    }
                 }
                 s.insert("conditions".into(), conditions);
             }
