@@ -28,8 +28,34 @@ pub(super) fn rewrite(w: &mut Work) {
     }
 }
 
+/// Written as v1beta1 long ago and read as v1: a path may still be missing. It means `/`, as it did then.
+fn paths(w: &mut Work) {
+    let mut filled = false;
+    let rules = w.object.pointer_mut("/spec/rules");
+    for rule in rules.and_then(Value::as_array_mut).into_iter().flatten() {
+        let paths = rule.pointer_mut("/http/paths");
+        for p in paths.and_then(Value::as_array_mut).into_iter().flatten() {
+            if p.get("path").is_none_or(|t| t == "") {
+                p["path"] = json!("/");
+                filled = true;
+            }
+        }
+    }
+    if filled {
+        w.changed(66);
+        w.find(
+            "API-06",
+            Severity::Warning,
+            66,
+            "a rule without a path becomes `/`",
+            "Confirm the path type with the ingress controller of green.",
+        );
+    }
+}
+
 fn ingress(w: &mut Work) {
     w.tidied(66);
+    paths(w);
     let class = annotation(w.original, "kubernetes.io/ingress.class")
         .map(String::from)
         .or(text(w.original, "/spec/ingressClassName").map(String::from));
