@@ -74,6 +74,15 @@ fn for_blue() -> (Vec<Value>, Vec<Value>) {
                 with["status"] = s;
                 status.push(with);
             }
+            // Without the claim of that uid this server calls the volume Released, which is another case: here it waits for its claim. What
+            // becomes of the uid is asked of the file itself (rewrite::tests::corpus).
+            if let Some(claim) = object
+                .pointer_mut("/spec/claimRef")
+                .and_then(Value::as_object_mut)
+            {
+                claim.remove("uid");
+                claim.remove("resourceVersion");
+            }
             objects.push(object);
         }
     }
@@ -188,6 +197,8 @@ async fn the_25_corpus_files_come_to_green_as_their_headers_ask_and_go_again() {
         "{refused:?}"
     );
     writer::delete(&green, &talkative_policy()).await;
+    // The server forgets a policy with a delay of its own.
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
     it.run_in("work", &["migrate", "--to", "replay", "-o", "json"], &trace)
         .await
         .expect(0);
@@ -466,8 +477,15 @@ fn what_the_headers_ask(green: &Green, audit: &[Value]) {
         assert_eq!(service["spec"]["externalName"], points);
     }
 
-    // 20: not while any ExternalDNS of green could read it.
-    green.has_not("DNSEndpoint.externaldns.k8s.io/tenant-1/tenant-1");
+    // 20: there, while nothing on green writes DNS: its ExternalDNS starts in the cutover.
+    green.get("DNSEndpoint.externaldns.k8s.io/tenant-1/tenant-1");
+    let writers = green
+        .0
+        .iter()
+        .filter(|(name, o)| name.contains("external-dns") && o["kind"] == "Deployment");
+    for (name, writer) in writers {
+        assert_eq!(writer["spec"]["replicas"], 0, "{name} writes DNS already");
+    }
 
     // 21: the account without its token, with its pull secret.
     let account = green.get("ServiceAccount./payments-prod/ci-deployer");
@@ -520,9 +538,12 @@ fn what_the_headers_ask(green: &Green, audit: &[Value]) {
         header[1]["spec"]["ingress"][0]["from"]
     );
 
-    // 24: never a budget that guards every pod; the other one is v1.
+    // 24: never a budget that guards every pod: read as v1, blue says with a marker that it guards none (replay.md 51), and that is kept.
     if let Some(all) = green.0.get("PodDisruptionBudget.policy/shop/everything") {
-        panic!("an empty selector came to green: {}", all["spec"]);
+        assert_eq!(
+            all["spec"]["selector"],
+            json!({"matchExpressions": [{"key": "pdb.kubernetes.io/deprecated-v1beta1-empty-selector-match", "operator": "Exists"}]})
+        );
     }
     let budget = green.get("PodDisruptionBudget.policy/shop/cache");
     assert_eq!(budget["apiVersion"], "policy/v1");

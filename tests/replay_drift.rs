@@ -134,7 +134,7 @@ async fn what_changed_on_blue_is_brought_what_changed_on_green_stays_and_rollbac
         "data.API_URL: \"http://blue.example\" on blue, \"http://green.example\" on green by kubectl-edit",
         "on green  configmap/orders/orders-config",
         "bring     deployment/storefront/api",
-        "env[DRIFT]: nothing -> ",
+        "spec.template.spec.containers[api].env: nothing -> [{\"name\":\"DRIFT\",\"value\":\"1\"}]",
         "bring     secret/orders/orders-db",
         "new       configmap/storefront/new-config",
         "gone      configmap/platform/consumer-config",

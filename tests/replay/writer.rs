@@ -40,6 +40,21 @@ fn is_first(object: &Value) -> bool {
     )
 }
 
+/// Who writes it. Node ports that no client's last applied configuration has were given by the server: no manager holds them as a wish.
+fn manager(object: &Value) -> &'static str {
+    let port = |p: &Value| !p["nodePort"].is_null();
+    let ports = object["spec"]["ports"].as_array();
+    let given = object["kind"] == "Service" && ports.into_iter().flatten().any(port);
+    let wished =
+        crossfade::object::annotation(object, "kubectl.kubernetes.io/last-applied-configuration")
+            .is_some();
+    if given && !wished {
+        "kube-apiserver"
+    } else {
+        "bare"
+    }
+}
+
 /// Where an object is created. A kind whose definition was just created is waited for.
 pub async fn post_of(
     client: &Client,
@@ -89,7 +104,7 @@ pub async fn post_of(
             "{kind} {namespace}/{}",
             object["metadata"]["name"].as_str().unwrap_or_default()
         ),
-        path: format!("{path}?fieldManager=bare"),
+        path: format!("{path}?fieldManager={}", manager(object)),
         body: object.to_string().into_bytes(),
     }
 }
