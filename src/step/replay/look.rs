@@ -5,6 +5,7 @@ use super::compare::differences;
 use super::items::{Items, id_of};
 use super::mark;
 use super::record::Before;
+use super::retry;
 use super::secrets::with_values;
 use crate::object::{self, ObjectId, annotation, label};
 use crate::step::util::{at, refused};
@@ -143,7 +144,10 @@ async fn of_kind(
     let mut restarts = 0;
     let mut token: Option<String> = None;
     loop {
-        let page = match green.list_page(&kind, None, token.as_deref()).await {
+        let listed = retry::read(&kind.plural, || {
+            green.list_page(&kind, None, token.as_deref())
+        });
+        let page = match listed.await {
             Err(e) if e.class == Class::Gone && restarts < RESTARTS => {
                 // From the start; what was seen is seen again.
                 restarts += 1;
@@ -248,12 +252,11 @@ pub async fn present(
     for (kind, _) in served(cx, items).await? {
         let mut token: Option<String> = None;
         loop {
-            let page = match cx
-                .world
-                .green
-                .list_page(&kind, None, token.as_deref())
-                .await
-            {
+            let green = &cx.world.green;
+            let listed = retry::read(&kind.plural, || {
+                green.list_page(&kind, None, token.as_deref())
+            });
+            let page = match listed.await {
                 Err(e) if e.class == Class::NotFound => break,
                 Err(e) if e.class == Class::Gone => {
                     token = None;

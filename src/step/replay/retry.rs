@@ -13,6 +13,27 @@ const TRIES: u32 = 5;
 /// engine comes back for some minutes, and can be stopped between.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A read that is repeated on the spot when the connection broke or the server asked to wait: a look of forty lists must not begin again
+/// because one of them was cut.
+pub async fn read<T, F>(name: &str, mut call: impl FnMut() -> F) -> world::Result<T>
+where
+    F: Future<Output = world::Result<T>>,
+{
+    let mut tries = 0;
+    loop {
+        match call().await {
+            Err(e)
+                if matches!(e.class, Class::Unreachable | Class::Throttled)
+                    && tries + 1 < TRIES =>
+            {
+                tries += 1;
+                tokio::time::sleep(pause(&e, name, tries)).await;
+            }
+            answer => return answer,
+        }
+    }
+}
+
 /// The pace of one wave, shared by the requests under way.
 pub struct Shared {
     pace: Mutex<Pace>,

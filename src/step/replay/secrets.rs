@@ -5,6 +5,7 @@
 //! have (made since, a second try) is read by itself, and so are few.
 
 use super::items::{Planned, id_of};
+use super::retry;
 use crate::object::ObjectId;
 use crate::rewrite::{on_stream, served_by};
 use crate::step::util::{kind_of, refused};
@@ -107,10 +108,10 @@ impl<'a> Secrets<'a> {
             if pages.ended || pages.last.as_ref().is_some_and(|last| *last >= wanted) {
                 return Ok(None);
             }
-            let page = match blue
-                .list_page(&pages.kind, None, pages.token.as_deref())
-                .await
-            {
+            let listed = retry::read("secrets", || {
+                blue.list_page(&pages.kind, None, pages.token.as_deref())
+            });
+            let page = match listed.await {
                 Ok(page) => page,
                 // The list is too old to go on: what is left is read one by one (replay.md 2).
                 Err(e) if e.class == Class::Gone => {

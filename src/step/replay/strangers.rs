@@ -1,6 +1,6 @@
 //! What would go with a namespace that this run made: objects that somebody else put into it.
 
-use super::mark;
+use super::{mark, retry};
 use crate::object::ObjectId;
 use crate::step::util::at;
 use crate::step::{Cx, StepResult};
@@ -47,7 +47,10 @@ pub async fn strangers(
         };
         let mut token: Option<String> = None;
         loop {
-            let page = match green.list_page(&kind, only, token.as_deref()).await {
+            let listed = retry::read(&kind.plural, || {
+                green.list_page(&kind, only, token.as_deref())
+            });
+            let page = match listed.await {
                 Err(e) if e.class == Class::NotFound => break,
                 Err(e) if e.class == Class::Gone => {
                     token = None;
