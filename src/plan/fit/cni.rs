@@ -102,6 +102,8 @@ pub fn kubelet_max_pods(snapshot: &Snapshot, instance_group: &str) -> Option<u32
         v.pointer("/spec/kubelet/maxPods")
             .and_then(|n| n.as_u64().or_else(|| n.as_str()?.parse().ok()))
             .and_then(|n| u32::try_from(n).ok())
+            // Green is not told 0 either (KOPS-ig-maxpods says so).
+            .filter(|n| *n > 0)
     };
     snapshot
         .kops
