@@ -92,7 +92,7 @@ impl Step for Wave {
             if !established {
                 return Ok(Settle::Pending {
                     why: format!("{name} to be established"),
-                    poll: Duration::from_secs(1),
+                    poll: Duration::from_millis(200),
                 });
             }
         }
