@@ -4,7 +4,18 @@ use super::path::{Path, Seg};
 use serde_json::Value;
 
 /// Whether a field of an object on green cannot be changed any more.
+///
+/// `rewrite::immutable` is the table of single fields; here stands what it cannot say: kinds of which only named fields may change, and what hangs on
+/// the object itself.
 pub(super) fn immutable(kind: &str, green: &Value, path: &Path) -> bool {
+    let fields = crate::rewrite::immutable(kind);
+    fields
+        .iter()
+        .any(|f| path.0.starts_with(&Path::pointer(f).0))
+        || by_kind(kind, green, path)
+}
+
+fn by_kind(kind: &str, green: &Value, path: &Path) -> bool {
     let key = |n: usize| match path.0.get(n) {
         Some(Seg::Key(k)) => k.as_str(),
         _ => "",
@@ -18,7 +29,6 @@ pub(super) fn immutable(kind: &str, green: &Value, path: &Path) -> bool {
                 "data" | "binaryData" | "stringData" | "immutable" | "type"
             )
         }
-        "Secret" => first == "type",
         "Service" => {
             first == "spec"
                 && matches!(
@@ -39,7 +49,6 @@ pub(super) fn immutable(kind: &str, green: &Value, path: &Path) -> bool {
                         | "revisionHistoryLimit"
                 )
         }
-        "Deployment" | "DaemonSet" | "ReplicaSet" => first == "spec" && second == "selector",
         "Job" => {
             first == "spec"
                 && matches!(
@@ -67,11 +76,6 @@ pub(super) fn immutable(kind: &str, green: &Value, path: &Path) -> bool {
             first,
             "provisioner" | "parameters" | "reclaimPolicy" | "volumeBindingMode"
         ),
-        "ClusterRoleBinding" | "RoleBinding" => first == "roleRef",
-        "RuntimeClass" => first == "handler",
-        "IngressClass" => first == "spec" && second == "controller",
-        "PriorityClass" => matches!(first, "value" | "preemptionPolicy"),
-        "EndpointSlice" => first == "addressType",
         // Of a running pod only images, deadlines and further tolerations change.
         "Pod" => {
             first == "spec"

@@ -5,7 +5,7 @@ use super::work::{items, text};
 use serde_json::{Value, json};
 
 /// Capabilities that `baseline` lets a container add.
-const ADDABLE: &[&str] = &[
+pub(super) const ADDABLE: &[&str] = &[
     "AUDIT_WRITE",
     "CHOWN",
     "DAC_OVERRIDE",
@@ -36,7 +36,7 @@ const SYSCTLS: &[&str] = &[
     "net.ipv4.tcp_wmem",
 ];
 /// Types of volumes that `restricted` allows.
-const VOLUMES: &[&str] = &[
+pub(super) const VOLUMES: &[&str] = &[
     "configMap",
     "csi",
     "downwardAPI",

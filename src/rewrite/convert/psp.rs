@@ -1,5 +1,6 @@
 //! Rule 53: a PodSecurityPolicy is never copied; what it let through becomes a level of Pod Security.
 
+use super::super::pod_security::{ADDABLE, VOLUMES};
 use super::super::removed::Removal;
 use super::super::work::{Work, items, text};
 use crate::object::annotation;
@@ -28,34 +29,6 @@ impl Level {
     }
 }
 
-/// Capabilities that `baseline` lets a pod add (Pod Security Standards).
-const BASELINE_CAPABILITIES: &[&str] = &[
-    "AUDIT_WRITE",
-    "CHOWN",
-    "DAC_OVERRIDE",
-    "FOWNER",
-    "FSETID",
-    "KILL",
-    "MKNOD",
-    "NET_BIND_SERVICE",
-    "SETFCAP",
-    "SETGID",
-    "SETPCAP",
-    "SETUID",
-    "SYS_CHROOT",
-];
-/// Volumes that `restricted` knows.
-const RESTRICTED_VOLUMES: &[&str] = &[
-    "configMap",
-    "csi",
-    "downwardAPI",
-    "emptyDir",
-    "ephemeral",
-    "persistentVolumeClaim",
-    "projected",
-    "secret",
-];
-
 /// The strictest level that lets through everything that the policy does.
 pub fn level(policy: &Value) -> Level {
     let flag = |p: &str| policy.pointer(p).and_then(Value::as_bool) == Some(true);
@@ -68,7 +41,7 @@ pub fn level(policy: &Value) -> Level {
         || items(policy, "/spec/allowedUnsafeSysctls").next().is_some()
         || strings("/spec/allowedCapabilities")
             .chain(strings("/spec/defaultAddCapabilities"))
-            .any(|c| !BASELINE_CAPABILITIES.contains(&c))
+            .any(|c| !ADDABLE.contains(&c))
         || strings("/spec/volumes").any(|v| matches!(v, "*" | "hostPath"))
         || strings("/spec/allowedProcMountTypes").any(|t| t != "Default");
     if node {
@@ -84,7 +57,7 @@ pub fn level(policy: &Value) -> Level {
     let strict = user
         && policy.pointer("/spec/allowPrivilegeEscalation") == Some(&json!(false))
         && strings("/spec/allowedCapabilities").all(|c| c == "NET_BIND_SERVICE")
-        && strings("/spec/volumes").all(|v| RESTRICTED_VOLUMES.contains(&v));
+        && strings("/spec/volumes").all(|v| VOLUMES.contains(&v));
     if strict {
         Level::Restricted
     } else {

@@ -402,6 +402,16 @@ fn path_of(kind: &ApiKind, namespace: Option<&str>, name: Option<&str>) -> Strin
     path
 }
 
+/// What a write asks for beside the change.
+fn asked(dry_run: bool, strict: bool) -> &'static str {
+    match (dry_run, strict) {
+        (false, false) => "",
+        (true, false) => "&dryRun=All",
+        (false, true) => "&fieldValidation=Strict",
+        (true, true) => "&dryRun=All&fieldValidation=Strict",
+    }
+}
+
 /// Lists leave apiVersion and kind out of their items; put them back in front, where a person expects them.
 fn fill_type(kind: &ApiKind, item: Value) -> Value {
     let Value::Object(map) = item else {
@@ -532,12 +542,7 @@ impl Kube for LiveKube {
             "{}?fieldManager={FIELD_MANAGER}",
             path_of(&kind, id.namespace.as_deref(), None)
         );
-        if options.dry_run {
-            path.push_str("&dryRun=All");
-        }
-        if options.strict {
-            path.push_str("&fieldValidation=Strict");
-        }
+        path.push_str(asked(options.dry_run, options.strict));
         Ok(self
             .heard(
                 Method::POST,
@@ -562,12 +567,7 @@ impl Kube for LiveKube {
             path_of(&kind, id.namespace.as_deref(), Some(&id.name)),
             options.force,
         );
-        if options.dry_run {
-            path.push_str("&dryRun=All");
-        }
-        if options.strict {
-            path.push_str("&fieldValidation=Strict");
-        }
+        path.push_str(asked(options.dry_run, options.strict));
         // JSON is YAML.
         Ok(self
             .heard(
