@@ -1,5 +1,6 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod connections;
 mod green;
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
@@ -49,6 +50,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.green(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.connections(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;
