@@ -199,7 +199,7 @@ async fn dns_rule_17_five_thousand_names_take_the_calls_that_they_need_and_no_mo
 #[tokio::test]
 async fn faults_on_the_wire_at_every_call_of_a_wave_end_in_the_same_zone() {
     let b = bench::Bench::new().await;
-    let company = Company::of(300, &zone_of(&b).await);
+    let company = Company::of(130, &zone_of(&b).await);
     company.seed(b.dns.as_ref()).await;
     let start = b.strict.zones()[0].listing();
     let calls = |action: &str, first: usize| {

@@ -18,7 +18,15 @@ pub(super) const CHECK: Check = Check {
 
 fn run(i: &Input, r: &mut Report) {
     for (object, _) in i.instances {
-        let Some(o) = i.object(object).map(|o| o.object) else {
+        // One that an operator makes is a child, and not among the objects that are judged.
+        let child = || {
+            let all = i.snapshot.blue.objects.iter();
+            all.filter(|o| {
+                crate::object::ObjectId::of(o).is_some_and(|id| id.to_string() == *object)
+            })
+            .next_back()
+        };
+        let Some(o) = i.object(object).map(|o| o.object).or_else(child) else {
             continue;
         };
         if o["kind"] != "Deployment" && o["kind"] != "StatefulSet" {

@@ -124,7 +124,7 @@ fn dns_rule_03_wildcard_apex_affixes_routing_and_the_host_a_team_are_classified(
         lines(&records, &old),
         [
             "shop.test. A: own, ttl, simple, [shop.test.]",
-            "\\052 A: own, ttl, simple, [\\052]",
+            "* A: own, ttl, simple, [*]",
             "a-team A: own, ttl, simple, [a-team]",
             "api A: own, ttl, Weight, [api]",
         ]

@@ -174,14 +174,16 @@ impl Handover {
             let asked_for = |h: &switch::Host| asked.contains(h.host.as_str());
             all.into_iter().filter(asked_for).collect()
         };
+        let key_of: BTreeMap<&str, &String> = before
+            .keys()
+            .flat_map(|k| k.split('+').map(move |h| (h, k)))
+            .collect();
         let mut now: BTreeMap<String, Vec<RecordSet>> = BTreeMap::new();
         for unit in switch::units(&all, &records, config, &owners) {
-            let first = &unit.hosts[0].host;
-            let key = before
-                .keys()
-                .find(|k| k.split('+').any(|h| h == first))
-                .cloned()
-                .unwrap_or_else(|| unit.key());
+            let key = match key_of.get(unit.hosts[0].host.as_str()) {
+                Some(key) => (*key).clone(),
+                None => unit.key(),
+            };
             now.entry(key).or_default().extend(unit.records);
         }
         for (key, group) in &mut now {
@@ -195,12 +197,20 @@ impl Handover {
         Ok(now)
     }
 
-    /// Hosts of a unit of an earlier look.
-    fn unit(&self, cx: &Cx, key: &str, records: &[RecordSet]) -> Unit {
-        let of: BTreeSet<&str> = key.split('+').collect();
-        let mine = |n: &&Name| n.zone_id == self.p.zone_id && of.contains(n.host.as_str());
+    /// Names of the zone by host.
+    fn by_host<'a>(&self, cx: &'a Cx) -> BTreeMap<&'a str, Vec<&'a Name>> {
+        let mut by_host: BTreeMap<&str, Vec<&Name>> = BTreeMap::new();
+        for n in cx.plan.names.iter().filter(|n| n.zone_id == self.p.zone_id) {
+            by_host.entry(n.host.as_str()).or_default().push(n);
+        }
+        by_host
+    }
+
+    /// The unit of an earlier look, with these records.
+    fn unit(by_host: &BTreeMap<&str, Vec<&Name>>, key: &str, records: &[RecordSet]) -> Unit {
+        let names = key.split('+').filter_map(|h| by_host.get(h)).flatten();
         Unit {
-            hosts: hosts(cx.plan.names.iter().filter(mine)),
+            hosts: hosts(names.copied()),
             records: records.to_vec(),
         }
     }
@@ -215,9 +225,10 @@ impl Handover {
     ) -> StepResult<(Groups, BTreeMap<String, Hold>)> {
         let endpoints = desired(cx, config).await?;
         let blues = green::blues_addresses(cx).await?;
+        let by_host = self.by_host(cx);
         let (mut wanted, mut held) = (Groups::new(), BTreeMap::new());
         for (key, old) in before {
-            let unit = self.unit(cx, key, old);
+            let unit = Self::unit(&by_host, key, old);
             let mine: Vec<&crate::edns::Endpoint> = unit
                 .hosts
                 .iter()
@@ -431,6 +442,7 @@ impl Step for Handover {
             groups: send::last_standing(cx, &before.groups)?,
         };
         let now = self.again(cx, &config, &before.groups).await?;
+        let by_host = self.by_host(cx);
         let mut endpoints = None;
         let mut work = vec![];
         for (key, have) in &now {
@@ -455,7 +467,7 @@ impl Step for Handover {
                     let (zone, wanted) = endpoints
                         .as_ref()
                         .ok_or_else(|| Error::new(Class::Internal, key, "unreachable"))?;
-                    let unit = self.unit(cx, key, have);
+                    let unit = Self::unit(&by_host, key, have);
                     let as_sent = written.flatten();
                     if !ready::greens_doing(
                         &unit,

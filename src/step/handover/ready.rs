@@ -42,16 +42,17 @@ pub(super) async fn different(
     units: &[(&String, Vec<String>)],
     endpoints: &BTreeMap<String, Vec<Endpoint>>,
 ) -> StepResult<BTreeMap<String, Hold>> {
+    let object_of: BTreeMap<&str, &str> = cx
+        .plan
+        .names
+        .iter()
+        .map(|n| (n.host.as_str(), n.object.as_str()))
+        .collect();
     let mut asks = vec![];
     for (key, hosts) in units {
         for host in hosts {
             let target = endpoints.get(host).and_then(|e| e.first()?.targets.first());
-            let object = cx
-                .plan
-                .names
-                .iter()
-                .find(|n| n.host == *host)
-                .map(|n| n.object.clone());
+            let object = object_of.get(host.as_str()).map(|o| o.to_string());
             if let (Some(target), Some(object)) = (target, object) {
                 asks.push((key.to_string(), host.clone(), target.clone(), object));
             }
