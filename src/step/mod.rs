@@ -137,7 +137,7 @@ pub(crate) use cloud_ensure::principal;
 mod data;
 mod dns_drain;
 mod dns_ttl;
-mod edns;
+pub(crate) mod edns;
 mod fence;
 mod freeze;
 pub(crate) mod handover;
