@@ -102,7 +102,7 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
     let layout = waves::layout(i.verdicts, i.generated);
-    let replayed = replay(&mut b, &provisioned, &layout.stages);
+    let replayed = replay(&mut b, &provisioned, &layout);
     let streams = streams(i, &mut b, &pins);
     let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams, &layout);
     let mut gate = proven.clone();
@@ -307,7 +307,7 @@ fn prove_access(i: &Input, b: &mut Builder, ids: &mut Vec<String>) {
     ids.push(proven);
 }
 
-fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<String> {
+fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
@@ -322,10 +322,30 @@ fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<Stri
         .cloned()
         .collect();
     let mut done = vec![];
-    for stage in stages {
+    // What green makes by itself is there when its namespace is.
+    let mut namespaces = before.clone();
+    for stage in &layout.stages {
         let id = wave(b, "replay", Phase::Replay, &before, stage);
+        if stage.name == "namespaces" {
+            namespaces = vec![id.clone()];
+        }
         before = vec![id.clone()];
         done.push(id);
+    }
+    if !layout.merged.is_empty() {
+        done.push(b.add(
+            "replay/defaults",
+            Phase::Replay,
+            "replay.merge",
+            &namespaces,
+            Promise::Exact,
+            format!(
+                "add pull secrets and annotations to {} that green makes by itself",
+                people(layout.merged.len(), "service account")
+            ),
+            json!({"objects": layout.merged}),
+            [1, 5 + layout.merged.len() as u32 / 5],
+        ));
     }
     done
 }
@@ -665,7 +685,7 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
     }
     let mut stops = vec![];
     for (object, config) in &i.names.instances {
-        if !object.starts_with("deployment/") {
+        if !object.starts_with("deployment/") && !object.starts_with("statefulset/") {
             continue;
         }
         stops.push(b.add(
@@ -698,21 +718,31 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
         json!({"seconds": drain, "direction": "back"}),
         [0, 1],
     )];
+    let canary = i.spec.dns.canary.is_some();
+    let mut handovers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let waves: BTreeSet<u32> = i.names.names.iter().map(|n| n.wave).collect();
+    let last_wave = waves.last().copied();
     for wave in waves {
+        // A canary that is held stops the run; of any other wave the held names wait for the last step, and the others go on.
+        let hold = !(canary && wave == 0);
         let mut ids = vec![];
+        let mut watched: Vec<&str> = vec![];
         for (zone_name, zone) in &i.names.zones {
-            let hosts: Vec<&str> = i
+            let mut hosts: Vec<&str> = i
                 .names
                 .names
                 .iter()
                 .filter(|n| n.wave == wave && n.zone_id == *zone)
                 .map(|n| n.host.as_str())
                 .collect();
+            hosts.dedup();
             if hosts.is_empty() {
                 continue;
             }
-            ids.push(b.add(
+            let probed =
+                |h: &&str| !h.starts_with("*.") && !i.spec.probes.skip.iter().any(|s| s == h);
+            watched.extend(hosts.iter().copied().filter(probed));
+            let id = b.add(
                 &format!("cutover/handover/{wave}/{zone_name}"),
                 Phase::Cutover,
                 "dns.handover",
@@ -723,11 +753,56 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
                     people(hosts.len(), "name"),
                     shortened(&hosts)
                 ),
-                json!({"zone_id": zone, "names": hosts, "wave": wave}),
+                json!({"zone_id": zone, "names": hosts, "wave": wave, "hold": hold}),
                 [1, 60],
-            ));
+            );
+            if hold {
+                handovers.entry(zone_name).or_default().push(id.clone());
+            }
+            ids.push(id);
         }
         last = ids;
+        let gate = i.spec.dns.wave_gate_seconds;
+        if gate > 0 && Some(wave) != last_wave && !watched.is_empty() {
+            last = vec![b.add(
+                &format!("cutover/gate/{wave}"),
+                Phase::Cutover,
+                "soak.watch",
+                &last,
+                Promise::None("reads only".into()),
+                format!("watch wave {wave} for {gate} s before the next one"),
+                json!({"hosts": watched, "seconds": gate, "part": true}),
+                [gate, gate + 5],
+            )];
+        }
+    }
+    for (zone_name, held_of) in handovers {
+        let zone = &i.names.zones[zone_name];
+        let mut hosts: Vec<&str> = i
+            .names
+            .names
+            .iter()
+            .filter(|n| n.zone_id == *zone)
+            .map(|n| n.host.as_str())
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let mut needs = last.clone();
+        needs.extend(held_of.iter().cloned());
+        last =
+            vec![
+                b.add(
+                    &format!("cutover/handover/held/{zone_name}"),
+                    Phase::Cutover,
+                    "dns.handover",
+                    &needs,
+                    Promise::Exact,
+                    "hand over what was held back in its wave; stop while anything of it is left"
+                        .into(),
+                    json!({"zone_id": zone, "names": hosts, "held_of": held_of}),
+                    [0, 5],
+                ),
+            ];
     }
     let ns = generated::namespace(i.spec, i.names);
     let object =

@@ -171,6 +171,13 @@ impl Checker<'_> {
             " seconds",
         )?;
         self.range(
+            &["dns", "waveGateSeconds"],
+            dns.wave_gate_seconds.into(),
+            0,
+            86400,
+            " seconds",
+        )?;
+        self.range(
             &["dns", "externalDns", "interval"],
             dns.external_dns.interval.into(),
             1,

@@ -137,7 +137,7 @@ mod cloud_ensure;
 mod data;
 mod dns_drain;
 mod dns_ttl;
-mod edns;
+pub(crate) mod edns;
 mod fence;
 mod freeze;
 pub(crate) mod handover;
@@ -147,6 +147,7 @@ mod pins;
 pub(crate) mod pods;
 mod probe_hosts;
 pub(crate) mod replay;
+mod replay_merge;
 mod replay_sync;
 mod soak;
 mod unpark;
@@ -165,6 +166,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("cloud.ensure", cloud_ensure::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
+        ("replay.merge", replay_merge::make),
         ("replay.sync", replay_sync::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),

@@ -34,6 +34,15 @@ impl AwsBase {
         }
     }
 
+    /// The account that a ready configuration leads to.
+    pub(super) fn given(config: SdkConfig) -> Self {
+        AwsBase {
+            region: None,
+            profile: None,
+            config: OnceCell::new_with(Some(config)),
+        }
+    }
+
     /// Configuration for every client: no retries, because the engine repeats a call itself and journals each attempt.
     pub(super) async fn config(&self) -> &SdkConfig {
         self.config

@@ -7,6 +7,7 @@ mod cloud;
 mod data;
 mod denied;
 mod dns;
+mod dns_pace;
 mod eks_token;
 mod kube;
 mod kube_error;
@@ -77,4 +78,16 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
         probe: Arc::new(probe::LiveProbe::new(&spec.probes)?),
         clock: Arc::new(WorldClock),
     })
+}
+
+/// Route 53 alone, through this configuration of the SDK, at this many requests a second: for benches and tests that drive the strict layer.
+pub fn route_53(
+    config: aws_config::SdkConfig,
+    requests_per_second: f64,
+) -> Arc<dyn crate::world::dns::Dns> {
+    let gap = std::time::Duration::from_secs_f64(1.0 / requests_per_second);
+    Arc::new(dns::LiveDns::paced(
+        Arc::new(aws::AwsBase::given(config)),
+        gap,
+    ))
 }
