@@ -1,5 +1,6 @@
 //! EKS, IAM, EC2 and STS through their APIs: one file per service, one function per thing that can be made.
 
+mod attached;
 mod capacity;
 mod ec2;
 mod eks;
@@ -11,7 +12,7 @@ mod trust;
 
 use super::aws::{self, AwsBase};
 use crate::object::sha256_hex;
-use crate::world::cloud::{Cloud, CloudIdentity, Found, Inventory, Resource, Status};
+use crate::world::cloud::{Attached, Cloud, CloudIdentity, Found, Inventory, Resource, Status};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -20,11 +21,20 @@ use std::sync::Arc;
 /// The account.
 pub(super) struct LiveCloud {
     aws: Arc<AwsBase>,
+    /// Part of every client token, see [`Cloud::create_anew`].
+    salt: String,
 }
 
 impl LiveCloud {
     pub(super) fn new(aws: Arc<AwsBase>) -> Self {
-        LiveCloud { aws }
+        LiveCloud {
+            aws,
+            salt: String::new(),
+        }
+    }
+    /// Client token of a create.
+    fn token(&self, run: &str, resource: &Resource) -> String {
+        client_token(&format!("{run}{}", self.salt), resource)
     }
     async fn eks(&self) -> aws_sdk_eks::Client {
         aws_sdk_eks::Client::new(self.aws.config().await)
@@ -53,6 +63,9 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))
             .collect(),
+        created: None,
+        issues: vec![],
+        doing: None,
     }
 }
 
@@ -139,6 +152,18 @@ impl Cloud for LiveCloud {
             Resource::SecurityGroupRule { .. } => self.create_rule(resource, run).await,
             Resource::Tag { .. } => self.create_tag(resource).await,
         }
+    }
+
+    async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
+        let salted = LiveCloud {
+            aws: self.aws.clone(),
+            salt: format!("/{salt}"),
+        };
+        salted.create(resource, run).await
+    }
+
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        self.hung_on(resource, run).await
     }
 
     async fn delete(&self, resource: &Resource) -> Result<()> {
