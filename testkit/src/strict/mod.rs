@@ -2,15 +2,23 @@
 //! takes its time as AWS does, fails on demand and remembers every call. `bench.md` 4, rules from `eks.md` 7.
 //!
 //! - Route 53, EKS, launch templates and instance types are wholly ours ([`route53`], [`eks`], [`launch`], [`instance_types`]); all else is checked ([`guard`]) and forwarded.
+//! - What a test may turn on (denials, a policy, quotas, delays, failures, throttling, small pages) is in [`controls`].
 //! - [`Strict::endpoint`] is for clients that honour `AWS_ENDPOINT_URL`; [`Strict::proxy`] for those that only know
 //!   `HTTPS_PROXY` (set `SSL_CERT_FILE` to the test CA and unset `AWS_CA_BUNDLE`).
 
+mod buckets;
+mod controls;
 pub mod eks;
 mod guard;
 pub mod http;
+mod iam_clock;
 mod instance_types;
+mod interfaces;
 mod launch;
 pub mod log;
+mod pages;
+mod permit;
+mod quotas;
 pub mod route53;
 pub(crate) mod server;
 mod upstream;
@@ -19,7 +27,7 @@ pub mod xml;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -27,6 +35,7 @@ use tokio::task::JoinHandle;
 use crate::error::{Context, Result};
 use crate::servers::pki::TestCa;
 
+pub use controls::{Fails, KeyTrouble};
 pub use log::{Call, Fault, FaultKind, Met};
 
 /// Where green's real API server answers: every cluster that the layer creates hands this out.
@@ -83,11 +92,16 @@ pub(crate) struct State {
     log: Mutex<Vec<Call>>,
     faults: Mutex<log::Faults>,
     met: Mutex<Vec<Met>>,
+    permits: Mutex<permit::Permits>,
+    controls: Mutex<controls::Controls>,
+    buckets: Mutex<buckets::Buckets>,
+    iam_clock: Mutex<iam_clock::Clock>,
     route53: Mutex<route53::Store>,
     eks: Mutex<eks::Store>,
     launch: Mutex<launch::Store>,
     /// Role -> permissions boundary: the emulator forgets it in GetAccountAuthorizationDetails.
     boundaries: Mutex<HashMap<String, String>>,
+    client_ids: Mutex<guard::oidc::ClientIds>,
     /// Access key id -> secret, for checking pre-signed tokens.
     keys: Mutex<HashMap<String, String>>,
     zone_listeners: Mutex<Vec<ZoneListener>>,
@@ -113,6 +127,18 @@ impl State {
 
     pub fn lock_boundaries(&self) -> MutexGuard<'_, HashMap<String, String>> {
         lock(&self.boundaries)
+    }
+
+    pub fn lock_client_ids(&self) -> MutexGuard<'_, guard::oidc::ClientIds> {
+        lock(&self.client_ids)
+    }
+
+    pub fn lock_controls(&self) -> MutexGuard<'_, controls::Controls> {
+        lock(&self.controls)
+    }
+
+    pub fn lock_iam_clock(&self) -> MutexGuard<'_, iam_clock::Clock> {
+        lock(&self.iam_clock)
     }
 
     pub fn learn_key(&self, id: &str, secret: &str) {
@@ -155,10 +181,15 @@ impl Strict {
             log: Mutex::default(),
             faults: Mutex::default(),
             met: Mutex::default(),
+            permits: Mutex::default(),
+            controls: Mutex::default(),
+            buckets: Mutex::default(),
+            iam_clock: Mutex::default(),
             route53: Mutex::default(),
             eks: Mutex::default(),
             launch: Mutex::default(),
             boundaries: Mutex::default(),
+            client_ids: Mutex::default(),
             keys: Mutex::default(),
             zone_listeners: Mutex::default(),
         });
@@ -277,10 +308,17 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
         }
         _ => req.form_json(),
     };
-    // The bench's own DNS server asks all the time: a fault is meant for whoever is under test.
-    let fault = (req.who != crate::dns::POLLER_KEY)
+    // The bench's own DNS server asks all the time: what goes wrong is meant for whoever is under test.
+    let under_test = req.who != crate::dns::POLLER_KEY;
+    let mut fault = under_test
         .then(|| lock(&state.faults).meet(&req.who, &req.service, &req.action))
         .flatten();
+    if fault.is_none()
+        && under_test
+        && lock(&state.buckets).refuse(&req.service, &req.action, Instant::now())
+    {
+        fault = Some(FaultKind::Throttle);
+    }
     let reply = match fault {
         Some(FaultKind::Throttle) => throttled(&req.service),
         Some(FaultKind::Error500) => http::Refusal::new(
@@ -293,10 +331,16 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
             if let Some(FaultKind::Delay(time)) = other {
                 tokio::time::sleep(time).await;
             }
-            match req.service.as_str() {
-                "route53" => route53::handle(state, &req).await,
-                "eks" => eks::handle(state, &req).await,
-                _ => guard::handle(state, &req).await,
+            let permit = match under_test {
+                true => permit::check(state, &req).await,
+                false => Ok(()),
+            };
+            match (permit, req.service.as_str()) {
+                (Err(refusal), service) => refusal.reply(service),
+                (Ok(()), "route53") => route53::handle(state, &req).await,
+                (Ok(()), "eks") => eks::handle(state, &req).await,
+                (Ok(()), "servicequotas") => quotas::handle(state, &req),
+                (Ok(()), _) => guard::handle(state, &req).await,
             }
         }
     };
@@ -331,6 +375,7 @@ fn throttled(service: &str) -> http::Reply {
         "ec2" => (503, "RequestLimitExceeded"),
         "s3" => (503, "SlowDown"),
         "eks" => (429, "ThrottlingException"),
+        service if http::speaks_json(service) => (400, "ThrottlingException"),
         _ => (400, "Throttling"),
     };
     http::Refusal::new(status, code, "Rate exceeded").reply(service)
