@@ -32,7 +32,7 @@ pub use objects::beside as objects_file;
 pub(crate) use trust::{NodeTrust, carried, trust_of_blue};
 #[cfg(test)]
 pub(crate) use waves::wave_place;
-pub(crate) use waves::{is_last, wave_of};
+pub(crate) use waves::{is_last, is_merged, wave_of};
 
 #[cfg(test)]
 pub(crate) mod corpus_tests;

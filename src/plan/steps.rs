@@ -83,7 +83,7 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
     let layout = waves::layout(i.verdicts, i.generated);
-    let replayed = replay(&mut b, &provisioned, &layout.stages);
+    let replayed = replay(&mut b, &provisioned, &layout);
     let streams = streams(i, &mut b, &pins);
     let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams, &layout);
     let mut gate = proven.clone();
@@ -252,7 +252,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
-fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<String> {
+fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
@@ -260,10 +260,30 @@ fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<Stri
         .cloned()
         .collect();
     let mut done = vec![];
-    for stage in stages {
+    // What green makes by itself is there when its namespace is.
+    let mut namespaces = before.clone();
+    for stage in &layout.stages {
         let id = wave(b, "replay", Phase::Replay, &before, stage);
+        if stage.name == "namespaces" {
+            namespaces = vec![id.clone()];
+        }
         before = vec![id.clone()];
         done.push(id);
+    }
+    if !layout.merged.is_empty() {
+        done.push(b.add(
+            "replay/defaults",
+            Phase::Replay,
+            "replay.merge",
+            &namespaces,
+            Promise::Exact,
+            format!(
+                "add pull secrets and annotations to {} that green makes by itself",
+                people(layout.merged.len(), "service account")
+            ),
+            json!({"objects": layout.merged}),
+            [1, 5 + layout.merged.len() as u32 / 5],
+        ));
     }
     done
 }

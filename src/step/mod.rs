@@ -147,6 +147,7 @@ mod pins;
 pub(crate) mod pods;
 mod probe_hosts;
 pub(crate) mod replay;
+mod replay_merge;
 mod replay_sync;
 mod soak;
 mod unpark;
@@ -163,6 +164,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("cloud.ensure", cloud_ensure::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
+        ("replay.merge", replay_merge::make),
         ("replay.sync", replay_sync::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),
