@@ -320,7 +320,10 @@ async fn people_and_chance() {
     let now = lane.account_now(&admin, &folder).await;
     let lines = left::diff(&lane.account, &now);
     let run = lane.engine().run_id();
-    assert_eq!(left::of_run(&lines, &run, &lane.green), Vec::<&String>::new());
+    assert_eq!(
+        left::of_run(&lines, &run, &lane.green),
+        Vec::<&String>::new()
+    );
     assert_eq!(lines.len(), 2, "{lines:?}");
 }
 

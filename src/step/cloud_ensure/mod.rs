@@ -96,16 +96,7 @@ impl Ensure {
 /// Attributes of green's cluster: `issuer`, `security_group`, `endpoint`.
 async fn cluster_attributes(cx: &Cx) -> StepResult<BTreeMap<String, String>> {
     let name = &cx.plan.target.cluster.name;
-    let probe = Resource::Cluster {
-        name: name.clone(),
-        version: String::new(),
-        role_arn: String::new(),
-        subnets: vec![],
-        service_cidr: None,
-        public_endpoint: true,
-        private_endpoint: true,
-        endpoint_cidrs: vec![],
-    };
+    let probe = Resource::named_cluster(name);
     let found = cx.world.cloud.find(&probe).await?.ok_or_else(|| {
         Error::new(
             Class::NotReady,

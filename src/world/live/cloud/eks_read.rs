@@ -1,5 +1,6 @@
 //! What EKS describes, in the words in which crossfade would ask for it.
 
+use super::eks::PROTECTED;
 use super::optional;
 use crate::world::cloud::{Existing, HealthIssue, Now, Resource, Status, Taint};
 use crate::world::live::aws;
@@ -133,6 +134,28 @@ pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
             endpoint_cidrs: vpc
                 .map(|v| v.public_access_cidrs().to_vec())
                 .unwrap_or_default(),
+            logging: c
+                .logging()
+                .map(|l| l.cluster_logging())
+                .unwrap_or_default()
+                .iter()
+                .filter(|s| s.enabled() == Some(true))
+                .flat_map(|s| s.types())
+                .map(|t| t.as_str().to_string())
+                .collect(),
+            kms_key: c
+                .encryption_config()
+                .iter()
+                .find_map(|e| e.provider()?.key_arn().map(Into::into)),
+            deletion_protection: c.deletion_protection() == Some(true),
+            support_type: c
+                .upgrade_policy()
+                .and_then(|p| p.support_type())
+                .map_or("STANDARD", |t| t.as_str())
+                .into(),
+            security_groups: vpc
+                .map(|v| v.security_group_ids().to_vec())
+                .unwrap_or_default(),
         },
         tags: tags_of(c.tags()),
         status: status(c.status().map(|s| s.as_str()), words(&issues)),
@@ -154,6 +177,10 @@ pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
             ("version", c.version()),
             ("arn", c.arn()),
             ("vpc", vpc.and_then(|v| v.vpc_id())),
+            (
+                PROTECTED,
+                (c.deletion_protection() == Some(true)).then_some("true"),
+            ),
         ]),
         now: now(c.status().map(|s| s.as_str()), c.created_at(), issues),
     }
@@ -175,6 +202,7 @@ pub(super) fn addon_of(a: &eks::Addon) -> Existing {
             version: a.addon_version().map(Into::into),
             service_account_role: a.service_account_role_arn().map(Into::into),
             configuration: settings(a.configuration_values()),
+            conflicts: "OVERWRITE".into(),
         },
         tags: tags_of(a.tags()),
         status: status(a.status().map(|s| s.as_str()), words(&issues)),
@@ -222,6 +250,7 @@ pub(super) fn node_group_of(g: &eks::Nodegroup) -> Existing {
                 .and_then(|t| t.name().or(t.id()))
                 .map(Into::into),
             max_unavailable: unavailable(g.update_config()),
+            repair: g.node_repair_config().and_then(|r| r.enabled()) == Some(true),
         },
         tags: tags_of(g.tags()),
         status: status(g.status().map(|s| s.as_str()), words(&issues)),

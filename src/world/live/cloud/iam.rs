@@ -22,7 +22,33 @@ pub(super) fn document(text: &str) -> Value {
     serde_json::from_str(&plain).unwrap_or(Value::String(plain))
 }
 
+/// For how long a new role may be unknown to other services: about a minute (eks.md 1.3), and as much again.
+const YOUNG: i64 = 120;
+
 impl LiveCloud {
+    /// "Cannot be assumed" of a role that was made a moment ago means not yet; of an older one it means never, and waiting for it
+    /// would hide that until the step's time is up.
+    pub(super) async fn aged(&self, e: Error, role_arn: &str) -> Error {
+        if e.class != Class::NotReady || !aws::iam_words(&e.message) {
+            return e;
+        }
+        let name = role_arn.rsplit('/').next().unwrap_or(role_arn);
+        let Ok(Some(role)) = self.trust_of(name).await else {
+            return e;
+        };
+        let age = jiff::Timestamp::now().as_second() - role.create_date().secs();
+        if age < YOUNG {
+            return e;
+        }
+        Error {
+            class: Class::Refused,
+            ..e
+        }
+        .remedy(format!(
+            "role {name} is there for {age} s, so this is not IAM being late: look at its trust policy and its policies, then resume"
+        ))
+    }
+
     async fn trust_of(&self, role: &str) -> Result<Option<aws_sdk_iam::types::Role>> {
         let at = format!("role/{role}");
         let answer = optional(

@@ -134,13 +134,20 @@ impl CloudState {
     /// Whether pods of green may assume a role: it exists and trusts green's issuer, which the account knows. A role of
     /// another account cannot be judged from here.
     fn trusts_green(&self, arn: &str) -> bool {
-        if arn.split(':').nth(4).is_some_and(|a| a != self.account) {
+        if self.foreign(arn) {
             return true;
         }
-        let name = arn.rsplit('/').next().unwrap_or(arn);
         let issuer = self.issuer(&self.green);
         let known = self.things.contains_key(&format!("oidc-provider/{issuer}"))
             || self.inventory.oidc_providers.contains(&issuer);
+        known && self.trusts(arn, &issuer)
+    }
+    fn foreign(&self, arn: &str) -> bool {
+        arn.split(':').nth(4).is_some_and(|a| a != self.account)
+    }
+    /// Whether a role exists and its trust policy names somebody.
+    fn trusts(&self, arn: &str, whom: &str) -> bool {
+        let name = arn.rsplit('/').next().unwrap_or(arn);
         let trust = match self
             .things
             .get(&format!("role/{name}"))
@@ -154,7 +161,25 @@ impl CloudState {
                 .find(|r| r.name == name)
                 .map(|r| &r.trust),
         };
-        known && trust.is_some_and(|t| t.to_string().contains(&issuer))
+        trust.is_some_and(|t| t.to_string().contains(whom))
+    }
+    /// Role that an account of green has by Pod Identity.
+    fn associated(&self, ns: &str, service_account: &str) -> Option<&str> {
+        let id = format!("pod-identity/{}/{ns}/{service_account}", self.green);
+        let of = |r: &'_ Resource| matches!(r, Resource::PodIdentityAssociation { .. });
+        let made = self.things.get(&id).map(|t| &t.resource);
+        let before = || {
+            self.inventory
+                .clusters
+                .iter()
+                .flat_map(|c| c.parts.iter().flatten())
+                .map(|p| &p.resource)
+                .find(|r| of(r) && r.id() == id)
+        };
+        match made.or_else(before)? {
+            Resource::PodIdentityAssociation { role_arn, .. } => Some(role_arn),
+            _ => None,
+        }
     }
     fn role_exists(&self, arn: &str) -> bool {
         let name = arn.rsplit('/').next().unwrap_or(arn);
@@ -223,7 +248,23 @@ impl State {
     /// Why a pod of green cannot use the role of its service account; `None` when it can or has none.
     pub fn identity_broken(&self, ns: &str, service_account: &str) -> Option<String> {
         let account = self.green.get("", "ServiceAccount", ns, service_account)?;
-        let role = crate::object::annotation(account, "eks.amazonaws.com/role-arn")?;
+        // The SDKs ask the web identity first, so the annotation counts where there is one (eks.md 3).
+        let Some(role) = crate::object::annotation(account, "eks.amazonaws.com/role-arn") else {
+            let role = self.cloud.associated(ns, service_account)?;
+            let agent = format!("addon/{}/eks-pod-identity-agent", self.cloud.green);
+            let agent = self.cloud.things.contains_key(&agent)
+                || self
+                    .cloud
+                    .inventory
+                    .clusters
+                    .iter()
+                    .any(|c| c.addons.iter().any(|a| a == "eks-pod-identity-agent"));
+            let fit = agent
+                && (self.cloud.foreign(role) || self.cloud.trusts(role, "pods.eks.amazonaws.com"));
+            return (!fit).then(|| {
+                format!("service account {ns}/{service_account} on green has {role} by Pod Identity and cannot assume it")
+            });
+        };
         (!self.cloud.trusts_green(role)).then(|| {
             format!("service account {ns}/{service_account} on green cannot assume {role}")
         })
@@ -316,7 +357,8 @@ impl State {
     fn cluster_gone(&mut self, name: &str) {
         self.cloud.things.retain(|id, _| {
             !(id.starts_with(&format!("access-entry/{name}/"))
-                || id.starts_with(&format!("addon/{name}/")))
+                || id.starts_with(&format!("addon/{name}/"))
+                || id.starts_with(&format!("pod-identity/{name}/")))
         });
         let group = self.cloud.cluster_group(name);
         self.cloud
@@ -582,6 +624,13 @@ impl Cloud for Twin {
                         }
                         all.launch_templates.get_or_insert_default().push(t);
                     }
+                    Resource::LogGroup { .. } => {
+                        let group = thing.existing(Status::Ready);
+                        all.log_groups.get_or_insert_default().push(group);
+                    }
+                    Resource::StateBucket { .. } => {
+                        all.state_bucket = Some(thing.existing(Status::Ready));
+                    }
                     _ => {}
                 }
             }
@@ -609,7 +658,11 @@ impl Cloud for Twin {
                     parts.sort_by_key(|p| p.resource.id());
                 }
             }
-            for list in all.launch_templates.iter_mut() {
+            for list in all
+                .launch_templates
+                .iter_mut()
+                .chain(all.log_groups.iter_mut())
+            {
                 list.sort_by_key(|t| t.resource.id());
             }
             all.roles.sort_by(|a, b| a.name.cmp(&b.name));
@@ -625,7 +678,8 @@ impl State {
     /// A cluster that was made here, and what is in it.
     fn parts_of(&self, cluster: &str) -> Vec<Existing> {
         let own = format!("cluster/{cluster}");
-        let inside = ["node-group", "addon", "access-entry"].map(|k| format!("{k}/{cluster}/"));
+        let inside = ["node-group", "addon", "access-entry", "pod-identity"]
+            .map(|k| format!("{k}/{cluster}/"));
         self.cloud
             .things
             .iter()
