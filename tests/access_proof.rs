@@ -103,7 +103,7 @@ async fn inner(strict: &Strict, folder: &Path, test: &str, ahead: &str) {
 
 /// An API server that takes a token for a quarter of an hour by its own clock.
 fn by_another_clock(
-    request: &http::Request<hyper::body::Incoming>,
+    request: &http::Request<bytes::Bytes>,
     refused: &AtomicUsize,
 ) -> http::Response<Full<bytes::Bytes>> {
     let now = jiff::Timestamp::now().as_second() + SKEW;

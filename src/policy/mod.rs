@@ -136,6 +136,10 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
             plan.spec.blue.state_store.clone().unwrap_or_default(),
         ));
     }
+    let keys = keys(plan);
+    if !keys.is_empty() {
+        out.push(Subject::Keys(keys));
+    }
     let zones: BTreeSet<String> = plan.basis.zones.values().cloned().collect();
     out.push(Subject::Zones(zones.into_iter().collect()));
     let states: BTreeMap<&str, ResourceState> = plan
@@ -172,6 +176,27 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
         });
     }
     out
+}
+
+/// KMS keys that the spec names and that volumes of green would use: discover looks whether they can be used.
+fn keys(plan: &Plan) -> Vec<String> {
+    let green = &plan.spec.green;
+    let named = [&green.control_plane.secrets_key, &green.nodes.volume_key];
+    let mut keys: BTreeSet<String> = named
+        .iter()
+        .filter_map(|k| k.as_deref())
+        .map(String::from)
+        .collect();
+    for step in &plan.steps {
+        let r = &step.params["resource"];
+        let disks = r["volumes"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .chain([&r["root"]]);
+        keys.extend(disks.filter_map(|d| d["kmsKey"].as_str()).map(String::from));
+    }
+    keys.into_iter().collect()
 }
 
 fn notes(place: &Place, plan: &Plan) -> Vec<String> {

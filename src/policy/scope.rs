@@ -75,6 +75,8 @@ pub(super) enum Subject {
     Store(String),
     /// Ids of the hosted zones of the plan.
     Zones(Vec<String>),
+    /// KMS keys by any of their names.
+    Keys(Vec<String>),
     /// An IAM role.
     Principal(String),
     Thing {
@@ -91,6 +93,7 @@ impl Subject {
             Subject::Green(_) => Kind::Green,
             Subject::Store(_) => Kind::StateStore,
             Subject::Zones(_) => Kind::Zones,
+            Subject::Keys(_) => Kind::Keys,
             Subject::Principal(_) => Kind::Principal,
             Subject::Thing { resource, .. } => Kind::of(resource),
         }
@@ -113,10 +116,17 @@ impl Subject {
 pub(super) fn arns(on: On, subject: &Subject, place: &Place) -> BTreeSet<String> {
     match on {
         On::Any => BTreeSet::from(["*".to_string()]),
-        On::Eks => ["cluster", "nodegroup", "addon", "access-entry"]
-            .iter()
-            .map(|k| place.eks(&format!("{k}/*")))
-            .collect(),
+        On::Eks => [
+            "cluster",
+            "nodegroup",
+            "addon",
+            "access-entry",
+            "podidentityassociation",
+        ]
+        .iter()
+        .map(|k| place.eks(&format!("{k}/*")))
+        .collect(),
+        On::EksLogs => BTreeSet::from([place.regional("logs", "log-group:/aws/eks/*")]),
         On::Changes => BTreeSet::from([format!("arn:{}:route53:::change/*", place.partition)]),
         On::New("hostedzone") => {
             BTreeSet::from([format!("arn:{}:route53:::hostedzone/*", place.partition)])
@@ -125,17 +135,30 @@ pub(super) fn arns(on: On, subject: &Subject, place: &Place) -> BTreeSet<String>
         On::ServiceRole(service) => {
             BTreeSet::from([place.iam(&format!("role/aws-service-role/{service}/*"))])
         }
-        On::Objects | On::This | On::ItsCluster | On::PassedRole => match subject {
-            Subject::Plain(_) => BTreeSet::from(["*".to_string()]),
-            Subject::Green(name) => BTreeSet::from([place.eks(&format!("cluster/{name}"))]),
-            Subject::Principal(arn) => BTreeSet::from([arn.clone()]),
-            Subject::Zones(ids) => ids
-                .iter()
-                .map(|id| format!("arn:{}:route53:::hostedzone/{id}", place.partition))
-                .collect(),
-            Subject::Store(url) => BTreeSet::from([store(url, on, place)]),
-            Subject::Thing { resource, .. } => of_thing(on, resource, place),
-        },
+        On::Objects | On::This | On::ItsCluster | On::PassedRole | On::ItsKey | On::Inside(_) => {
+            match subject {
+                Subject::Plain(_) => BTreeSet::from(["*".to_string()]),
+                Subject::Green(name) => BTreeSet::from([place.eks(&format!("cluster/{name}"))]),
+                // An alias is no ARN that a right can be given on; the key behind it is not known here.
+                Subject::Keys(names) => names
+                    .iter()
+                    .map(|n| {
+                        if n.starts_with("arn:") && n.contains(":key/") {
+                            n.clone()
+                        } else {
+                            place.regional("kms", "key/*")
+                        }
+                    })
+                    .collect(),
+                Subject::Principal(arn) => BTreeSet::from([arn.clone()]),
+                Subject::Zones(ids) => ids
+                    .iter()
+                    .map(|id| format!("arn:{}:route53:::hostedzone/{id}", place.partition))
+                    .collect(),
+                Subject::Store(url) => BTreeSet::from([store(url, on, place)]),
+                Subject::Thing { resource, .. } => of_thing(on, resource, place),
+            }
+        }
     }
 }
 
@@ -175,8 +198,18 @@ fn of_thing(on: On, resource: &Resource, place: &Place) -> BTreeSet<String> {
                 }
             )))
         }
-        Resource::Cluster { name, role_arn, .. } => one(match on {
+        Resource::Cluster {
+            name,
+            role_arn,
+            kms_key,
+            ..
+        } => one(match on {
             On::PassedRole => place.filled(role_arn),
+            On::ItsKey => match kms_key {
+                Some(k) if k.contains(":key/") => k.clone(),
+                _ => place.regional("kms", "key/*"),
+            },
+            On::Inside(kind) => place.eks(&format!("{kind}/{name}/*")),
             _ => place.eks(&format!("cluster/{name}")),
         }),
         Resource::Addon {
@@ -203,6 +236,18 @@ fn of_thing(on: On, resource: &Resource, place: &Place) -> BTreeSet<String> {
             On::ItsCluster => place.eks(&format!("cluster/{cluster}")),
             _ => place.eks(&format!("nodegroup/{cluster}/{name}/*")),
         }),
+        Resource::PodIdentityAssociation {
+            cluster, role_arn, ..
+        } => one(match on {
+            On::PassedRole => place.filled(role_arn),
+            On::ItsCluster => place.eks(&format!("cluster/{cluster}")),
+            _ => place.eks(&format!("podidentityassociation/{cluster}/*")),
+        }),
+        // Some actions are asked for on the group, some on its streams (`:*`).
+        Resource::LogGroup { name, .. } => {
+            one(place.regional("logs", &format!("log-group:{name}*")))
+        }
+        Resource::StateBucket { name, .. } => one(format!("arn:{}:s3:::{name}", place.partition)),
         Resource::LaunchTemplate { .. } => one(place.ec2("launch-template/*")),
         // A rule is asked for on its group, and (by its id, at the way back) on itself.
         Resource::SecurityGroupRule { group, .. } => BTreeSet::from([

@@ -19,6 +19,9 @@ pub enum Kind {
     SecurityGroupRule,
     Tag,
     TrustStatement,
+    PodIdentityAssociation,
+    LogGroup,
+    StateBucket,
     /// Who we are.
     Identity,
     /// What discover reads of the account.
@@ -27,6 +30,8 @@ pub enum Kind {
     Green,
     /// Hosted zones.
     Zones,
+    /// KMS keys that green would use.
+    Keys,
     /// kops's state store on S3.
     StateStore,
     /// A principal whose way into green is proven.
@@ -47,6 +52,9 @@ impl Kind {
             Resource::SecurityGroupRule { .. } => Kind::SecurityGroupRule,
             Resource::Tag { .. } => Kind::Tag,
             Resource::TrustStatement { .. } => Kind::TrustStatement,
+            Resource::PodIdentityAssociation { .. } => Kind::PodIdentityAssociation,
+            Resource::LogGroup { .. } => Kind::LogGroup,
+            Resource::StateBucket { .. } => Kind::StateBucket,
         }
     }
 
@@ -77,6 +85,13 @@ impl Kind {
             (Kind::SecurityGroupRule, _) => "Rules",
             (Kind::Tag, Op::Undo) => "UndoTags",
             (Kind::Tag, _) => "Tags",
+            (Kind::PodIdentityAssociation, Op::Undo) => "UndoPodIdentity",
+            (Kind::PodIdentityAssociation, _) => "PodIdentity",
+            (Kind::LogGroup, Op::Undo) => "UndoLogs",
+            (Kind::LogGroup, _) => "Logs",
+            (Kind::StateBucket, Op::Undo) => "UndoBucket",
+            (Kind::StateBucket, _) => "Bucket",
+            (Kind::Keys, _) => "Keys",
             (Kind::TrustStatement, Op::Undo) => "UndoTrust",
             (Kind::TrustStatement, _) => "Trust",
         }
@@ -111,10 +126,16 @@ pub enum On {
     PassedRole,
     /// A service-linked role: service.
     ServiceRole(&'static str),
+    /// The KMS key that the cluster encrypts Secrets with.
+    ItsKey,
     /// Everything of this EC2 kind (its id is not known before it is made): `launch-template`, `security-group-rule`.
     New(&'static str),
+    /// All of this EKS kind in the thing's cluster.
+    Inside(&'static str),
     /// Every cluster, node group, add-on and entry of the account.
     Eks,
+    /// The log groups of all EKS clusters.
+    EksLogs,
     /// The changes of Route 53.
     Changes,
     /// Objects of the bucket.
@@ -237,6 +258,37 @@ fn spot(r: &Resource) -> bool {
     matches!(r, Resource::NodeGroup { capacity_type, .. } if capacity_type == "SPOT")
 }
 
+fn with_key(r: &Resource) -> bool {
+    matches!(
+        r,
+        Resource::Cluster {
+            kms_key: Some(_),
+            ..
+        }
+    )
+}
+fn protected(r: &Resource) -> bool {
+    matches!(
+        r,
+        Resource::Cluster {
+            deletion_protection: true,
+            ..
+        }
+    )
+}
+fn kept_for_days(r: &Resource) -> bool {
+    matches!(
+        r,
+        Resource::LogGroup {
+            retention_days: Some(_),
+            ..
+        }
+    )
+}
+fn made_here(r: &Resource) -> bool {
+    matches!(r, Resource::StateBucket { create: true, .. })
+}
+
 use Kind as K;
 use Op::{Discover, End, Find, Make, Undo};
 
@@ -253,6 +305,7 @@ pub const TABLE: &[Row] = &[
         .only(Only::ItsPolicies)
         .when(managed),
     write(K::Role, Make, "iam:PutRolePolicy", On::This).when(inline),
+    read(K::Role, Undo, "iam:ListInstanceProfilesForRole", On::This),
     write(K::Role, Undo, "iam:DetachRolePolicy", On::This)
         .only(Only::ItsPolicies)
         .when(managed),
@@ -305,6 +358,38 @@ pub const TABLE: &[Row] = &[
     )
     .only(Only::Service("eks.amazonaws.com"))
     .within(),
+    read(K::Cluster, Make, "kms:DescribeKey", On::ItsKey)
+        .when(with_key)
+        .within(),
+    write(K::Cluster, Make, "kms:CreateGrant", On::ItsKey)
+        .when(with_key)
+        .within(),
+    // What hangs on it, that a delete would take along or stumble over.
+    read(K::Cluster, Undo, "eks:ListNodegroups", On::This),
+    read(
+        K::Cluster,
+        Undo,
+        "eks:DescribeNodegroup",
+        On::Inside("nodegroup"),
+    ),
+    read(K::Cluster, Undo, "eks:ListAddons", On::This),
+    read(K::Cluster, Undo, "eks:DescribeAddon", On::Inside("addon")),
+    read(
+        K::Cluster,
+        Undo,
+        "eks:ListPodIdentityAssociations",
+        On::This,
+    ),
+    read(
+        K::Cluster,
+        Undo,
+        "eks:DescribePodIdentityAssociation",
+        On::Inside("podidentityassociation"),
+    ),
+    read(K::Cluster, Undo, "ec2:DescribeSecurityGroups", On::Any),
+    read(K::Cluster, Undo, "ec2:DescribeNetworkInterfaces", On::Any),
+    write(K::Cluster, Undo, "eks:UpdateClusterConfig", On::This).when(protected),
+    read(K::Cluster, Undo, "eks:DescribeUpdate", On::This).when(protected),
     write(K::Cluster, Undo, "eks:DeleteCluster", On::This),
     // Add-ons (eks.md 1.5).
     read(K::Addon, Find, "eks:DescribeAddon", On::This),
@@ -455,6 +540,105 @@ pub const TABLE: &[Row] = &[
         "iam:UpdateAssumeRolePolicy",
         On::This,
     ),
+    // Pod identity (eks.md 3).
+    read(
+        K::PodIdentityAssociation,
+        Find,
+        "eks:ListPodIdentityAssociations",
+        On::ItsCluster,
+    ),
+    read(
+        K::PodIdentityAssociation,
+        Find,
+        "eks:DescribePodIdentityAssociation",
+        On::This,
+    ),
+    write(
+        K::PodIdentityAssociation,
+        Make,
+        "eks:CreatePodIdentityAssociation",
+        On::ItsCluster,
+    ),
+    write(K::PodIdentityAssociation, Make, "eks:TagResource", On::This).within(),
+    write(
+        K::PodIdentityAssociation,
+        Make,
+        "iam:PassRole",
+        On::PassedRole,
+    )
+    .only(Only::ForEks)
+    .within(),
+    write(
+        K::PodIdentityAssociation,
+        Undo,
+        "eks:DeletePodIdentityAssociation",
+        On::This,
+    ),
+    // Log groups (eks.md 1.2). Listing them knows no single group.
+    read(K::LogGroup, Discover, "logs:DescribeLogGroups", On::Any),
+    read(
+        K::LogGroup,
+        Discover,
+        "logs:ListTagsForResource",
+        On::EksLogs,
+    ),
+    read(K::LogGroup, Find, "logs:DescribeLogGroups", On::Any),
+    read(K::LogGroup, Find, "logs:ListTagsForResource", On::This),
+    write(K::LogGroup, Make, "logs:CreateLogGroup", On::This),
+    write(K::LogGroup, Make, "logs:TagResource", On::This).within(),
+    write(K::LogGroup, Make, "logs:PutRetentionPolicy", On::This).when(kept_for_days),
+    write(K::LogGroup, Undo, "logs:DeleteLogGroup", On::This),
+    // The bucket for records. IAM's names of these rights are not the calls' names.
+    read(K::StateBucket, Discover, "s3:ListBucket", On::This),
+    read(K::StateBucket, Discover, "s3:GetBucketVersioning", On::This),
+    read(
+        K::StateBucket,
+        Discover,
+        "s3:GetEncryptionConfiguration",
+        On::This,
+    ),
+    read(
+        K::StateBucket,
+        Discover,
+        "s3:GetBucketPublicAccessBlock",
+        On::This,
+    ),
+    read(K::StateBucket, Discover, "s3:GetBucketTagging", On::This),
+    read(K::StateBucket, Find, "s3:ListBucket", On::This),
+    read(K::StateBucket, Find, "s3:GetBucketVersioning", On::This),
+    read(
+        K::StateBucket,
+        Find,
+        "s3:GetEncryptionConfiguration",
+        On::This,
+    ),
+    read(
+        K::StateBucket,
+        Find,
+        "s3:GetBucketPublicAccessBlock",
+        On::This,
+    ),
+    read(K::StateBucket, Find, "s3:GetBucketTagging", On::This),
+    write(K::StateBucket, Make, "s3:CreateBucket", On::This).when(made_here),
+    write(K::StateBucket, Make, "s3:TagResource", On::This)
+        .when(made_here)
+        .within(),
+    write(
+        K::StateBucket,
+        Make,
+        "s3:PutBucketPublicAccessBlock",
+        On::This,
+    )
+    .when(made_here),
+    write(K::StateBucket, Make, "s3:PutBucketVersioning", On::This).when(made_here),
+    write(
+        K::StateBucket,
+        Make,
+        "s3:PutEncryptionConfiguration",
+        On::This,
+    )
+    .when(made_here),
+    write(K::StateBucket, Undo, "s3:DeleteBucket", On::This).when(made_here),
     // AWS lets everybody ask this; it stands here because it is called, and because a deny of an organisation may say otherwise.
     read(K::Identity, Discover, "sts:GetCallerIdentity", On::Any),
     read(K::Identity, Find, "sts:GetCallerIdentity", On::Any),
@@ -506,6 +690,23 @@ pub const TABLE: &[Row] = &[
         "eks:ListAssociatedAccessPolicies",
         On::Eks,
     ),
+    read(
+        K::Account,
+        Discover,
+        "eks:ListPodIdentityAssociations",
+        On::Eks,
+    ),
+    read(
+        K::Account,
+        Discover,
+        "eks:DescribePodIdentityAssociation",
+        On::Eks,
+    ),
+    read(K::Account, Discover, "eks:DescribeClusterVersions", On::Any),
+    read(K::Account, Discover, "eks:DescribeAddonVersions", On::Any),
+    read(K::Keys, Discover, "kms:DescribeKey", On::This),
+    read(K::Keys, Discover, "kms:GetKeyPolicy", On::This),
+    read(K::Keys, Discover, "kms:ListGrants", On::This),
     read(K::StateStore, Discover, "s3:ListBucket", On::This),
     read(K::StateStore, Discover, "s3:GetObject", On::Objects),
     read(K::Green, Discover, "eks:DescribeCluster", On::This),

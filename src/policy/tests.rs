@@ -281,6 +281,9 @@ fn each_kind_of_resource_can_be_found_made_and_taken_back() {
         SecurityGroupRule,
         Tag,
         TrustStatement,
+        PodIdentityAssociation,
+        LogGroup,
+        StateBucket,
     ] {
         for op in [Op::Find, Op::Make, Op::Undo] {
             assert!(

@@ -63,7 +63,7 @@ impl LiveCloud {
         Ok(answer.and_then(|a| a.role))
     }
 
-    async fn attached(&self, role: &str) -> Result<Vec<String>> {
+    pub(super) async fn attached_policies(&self, role: &str) -> Result<Vec<String>> {
         let at = format!("role/{role}");
         let mut out = vec![];
         let mut pages = self
@@ -81,7 +81,7 @@ impl LiveCloud {
         Ok(out)
     }
 
-    async fn inline_names(&self, role: &str) -> Result<Vec<String>> {
+    pub(super) async fn inline_names(&self, role: &str) -> Result<Vec<String>> {
         let at = format!("role/{role}");
         let mut out = vec![];
         let mut pages = self
@@ -130,7 +130,8 @@ impl LiveCloud {
         let Some(role) = self.trust_of(name).await? else {
             return Ok(None);
         };
-        let (attached, inline) = match (self.attached(name).await, self.inline(name).await) {
+        let (attached, inline) = match (self.attached_policies(name).await, self.inline(name).await)
+        {
             (Ok(a), Ok(i)) => (a, i),
             (Err(e), _) | (_, Err(e)) if e.class == Class::NotFound => return Ok(None),
             (Err(e), _) | (_, Err(e)) => return Err(e),
@@ -148,6 +149,7 @@ impl LiveCloud {
                 == boundary.as_deref()
             && role.path() == path.as_deref().unwrap_or("/");
         let mut found = ready(equal, [("arn", role.arn().to_string())]);
+        found.created = aws::when(Some(role.create_date()));
         found.run = role
             .tags()
             .iter()
@@ -226,7 +228,7 @@ impl LiveCloud {
         if self.trust_of(name).await?.is_none() {
             return Ok(());
         }
-        for arn in optional(self.attached(name).await)?.unwrap_or_default() {
+        for arn in optional(self.attached_policies(name).await)?.unwrap_or_default() {
             absent_is_fine(
                 iam.detach_role_policy()
                     .role_name(name)
@@ -256,7 +258,7 @@ impl LiveCloud {
     }
 
     /// ARN of the provider of an issuer. Its last part is the issuer without the scheme.
-    async fn oidc_arn(&self, issuer: &str) -> Result<Option<String>> {
+    pub(super) async fn oidc_arn(&self, issuer: &str) -> Result<Option<String>> {
         let host_path = issuer.trim_start_matches("https://").trim_end_matches('/');
         let list = self
             .iam()
@@ -297,6 +299,7 @@ impl LiveCloud {
                 same_set(p.client_id_list(), client_ids),
                 [("arn", arn.clone())],
             );
+            found.created = aws::when(p.create_date());
             found.run = p
                 .tags()
                 .iter()
@@ -396,7 +399,12 @@ impl LiveCloud {
     }
 
     pub(super) async fn delete_statement(&self, resource: &Resource) -> Result<()> {
-        let Resource::TrustStatement { role, sid, .. } = resource else {
+        let Resource::TrustStatement {
+            role,
+            sid,
+            statement,
+        } = resource
+        else {
             return Err(super::internal("trust-statement", "not a statement"));
         };
         let at = resource.id();
@@ -404,8 +412,19 @@ impl LiveCloud {
             return Ok(());
         };
         let doc = self.trust_document(&at, &live)?;
-        if trust::statement(&doc, sid).is_none() {
+        let Some(there) = trust::statement(&doc, sid) else {
             return Ok(());
+        };
+        // Read again just now: what somebody made of it since is theirs.
+        if !trust::same_policy(there, &trust::with_sid(sid, statement)) {
+            return Err(Error::new(
+                Class::Conflict,
+                at,
+                format!(
+                    "the statement under Sid {sid} is not the one that this run added: {there}"
+                ),
+            )
+            .remedy("see who changed it; remove it by hand if nobody needs it"));
         }
         self.write_trust(&at, role, &trust::without(&doc, sid))
             .await

@@ -411,6 +411,7 @@ fn fill_type(kind: &ApiKind, item: Value) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn deployments() -> ApiKind {
         ApiKind {
@@ -455,15 +456,12 @@ mod tests {
     }
 
     #[test]
-    fn subresources_are_not_kinds() {
-        let list = json!({"resources": [
-            {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["list", "create"]},
-            {"name": "pods/log", "kind": "Pod", "namespaced": true, "verbs": ["get"]},
-        ]});
-        let kinds = parse_resources("", "v1", &list);
-        assert_eq!(kinds.len(), 1);
-        assert_eq!(kinds[0].api_version(), "v1");
-        assert_eq!(kinds[0].verbs, ["list", "create"]);
+    fn a_date_of_http_is_seconds() {
+        assert_eq!(
+            http_date("Tue, 01 Dec 2026 00:00:30 GMT"),
+            Some(1_796_083_230)
+        );
+        assert_eq!(http_date("now"), None);
     }
 
     #[test]

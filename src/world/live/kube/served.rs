@@ -164,3 +164,21 @@ fn parse_resources(group: &str, version: &str, list: &Value) -> Vec<ApiKind> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn subresources_are_not_kinds() {
+        let list = json!({"resources": [
+            {"name": "pods", "kind": "Pod", "namespaced": true, "verbs": ["list", "create"]},
+            {"name": "pods/log", "kind": "Pod", "namespaced": true, "verbs": ["get"]},
+        ]});
+        let kinds = parse_resources("", "v1", &list);
+        assert_eq!(kinds.len(), 1);
+        assert_eq!(kinds[0].api_version(), "v1");
+        assert_eq!(kinds[0].verbs, ["list", "create"]);
+    }
+}
