@@ -421,6 +421,7 @@ fn the_bucket_for_records_is_checked_first_and_made_only_when_somebody_asks() {
         status: crate::world::cloud::Status::Ready,
         extras: vec![],
         attributes: BTreeMap::new(),
+        now: Default::default(),
     };
     open.aws.as_mut().expect("read").state_bucket = Some(found(bucket));
     stops(

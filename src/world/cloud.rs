@@ -1,6 +1,7 @@
 //! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
 
 pub mod compare;
+pub mod left;
 
 use super::Result;
 use async_trait::async_trait;
@@ -429,6 +430,52 @@ pub struct Found {
     pub differences: Vec<compare::Difference>,
     /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
     pub attributes: BTreeMap<String, String>,
+    /// When it was made (RFC 3339), for kinds that say it: with the name and the run's tag it tells ours from one that was deleted
+    /// and made again under its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// What EKS says is wrong with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<HealthIssue>,
+    /// An update under way, as in `UPDATING: VpcConfigUpdate`; nothing else may be asked of it meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+}
+
+/// What hangs on a thing that is about to be deleted, though this run did not put it there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attached {
+    /// In words: `policy arn:...`, `node group batch`, `network interface eni-1 (Amazon EKS shop-green)`.
+    pub what: String,
+    /// AWS takes it away by itself after a while (a network interface, EKS's own instance profile): wait for it. Otherwise it is
+    /// somebody's.
+    pub passes: bool,
+}
+
+/// One thing that EKS finds wrong (eks.md 1.2, 1.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthIssue {
+    /// Code, as in `AsgInstanceLaunchFailures`.
+    pub code: String,
+    /// EKS's own words.
+    #[serde(default)]
+    pub message: String,
+    /// What it is about: instances, subnets, roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+}
+
+/// What is true of a thing at the moment of the look only: a run asks for it, no snapshot keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// As in [`Found::created`].
+    pub created: Option<String>,
+    /// As in [`Found::issues`].
+    pub issues: Vec<HealthIssue>,
+    /// As in [`Found::doing`].
+    pub doing: Option<String>,
 }
 
 /// A thing that exists, in the words in which crossfade would make it.
@@ -448,6 +495,9 @@ pub struct Existing {
     /// As in [`Found`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
+    /// What a snapshot does not keep.
+    #[serde(skip)]
+    pub now: Now,
 }
 
 /// A subnet.
@@ -819,6 +869,18 @@ pub trait Cloud: Send + Sync {
     async fn find(&self, resource: &Resource) -> Result<Option<Found>>;
     /// Creates it, tagged with the run and with a client token made from `run` and the resource's id, so a repeat finds the same one.
     async fn create(&self, resource: &Resource, run: &str) -> Result<()>;
+    /// The same for something that this run made before and that is gone since: another `salt` makes another client token, for AWS
+    /// remembers a token (and answers with what it made for it) longer than the thing may have lived.
+    async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
+        let _ = salt;
+        self.create(resource, run).await
+    }
+    /// What hangs on it that `run` did not put there: what a delete would take with it, or what forbids the delete. Asked only
+    /// before a delete; also when the thing itself is gone already (network interfaces stay a while).
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        let _ = (resource, run);
+        Ok(vec![])
+    }
     /// Deletes it; absent is fine.
     async fn delete(&self, resource: &Resource) -> Result<()>;
     /// Reads the account. `vpc_tag` is the kops cluster name whose VPC, subnets and groups are meant.

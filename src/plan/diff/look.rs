@@ -100,6 +100,7 @@ pub(super) fn look(inv: &Inventory, want: &Resource) -> Look {
                     status: Status::Ready,
                     extras: vec![],
                     attributes: BTreeMap::new(),
+                    now: Default::default(),
                 },
                 want,
             )

@@ -194,6 +194,9 @@ impl Existing {
             equal: differences.is_empty(),
             differences,
             attributes: self.attributes,
+            created: self.now.created,
+            issues: self.now.issues,
+            doing: self.now.doing,
         }
     }
 }
@@ -340,6 +343,7 @@ mod tests {
             status: super::super::Status::Ready,
             extras: vec!["image ami-1".into()],
             attributes: Default::default(),
+            now: Default::default(),
         };
         let found = e.found(&group(json!({})));
         assert!(!found.equal);

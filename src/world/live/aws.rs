@@ -238,6 +238,14 @@ pub(super) fn pem_to_der(pem: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
+/// A time as RFC 3339.
+pub(super) fn when(at: Option<&aws_sdk_eks::primitives::DateTime>) -> Option<String> {
+    at.and_then(|t| {
+        t.fmt(aws_sdk_eks::primitives::DateTimeFormat::DateTime)
+            .ok()
+    })
+}
+
 /// Class of an AWS error code.
 pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
     match code {

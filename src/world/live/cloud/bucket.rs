@@ -111,6 +111,7 @@ impl LiveCloud {
             status: Status::Ready,
             extras: vec![],
             attributes: BTreeMap::new(),
+            now: Default::default(),
         }))
     }
 

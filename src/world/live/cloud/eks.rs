@@ -1,7 +1,7 @@
 //! EKS: cluster, add-ons, access entries, managed node groups.
 
 use super::eks_read::{addon_of, cluster_of, node_group_of, read_access};
-use super::{LiveCloud, absent_is_fine, client_token, internal, optional};
+use super::{LiveCloud, absent_is_fine, internal, optional};
 use crate::world::cloud::{Found, RUN_TAG, Resource};
 use crate::world::live::aws;
 use crate::world::{Class, Error, Result};
@@ -168,7 +168,7 @@ impl LiveCloud {
             .deletion_protection(*deletion_protection)
             .set_logging(log_setup(logging))
             .set_encryption_config(kms_key.as_deref().map(|key| vec![encryption(key)]))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run);
         if let Some(cidr) = service_cidr {
             request = request.kubernetes_network_config(
@@ -315,7 +315,7 @@ impl LiveCloud {
             .set_service_account_role_arn(service_account_role.clone())
             .set_configuration_values(configuration.as_ref().map(Value::to_string))
             .resolve_conflicts(eks::ResolveConflicts::from(conflicts.as_str()))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await
@@ -370,7 +370,7 @@ impl LiveCloud {
             .cluster_name(cluster)
             .principal_arn(principal)
             .set_kubernetes_groups((!groups.is_empty()).then(|| groups.clone()))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await
@@ -516,7 +516,7 @@ impl LiveCloud {
             )
             .set_labels(Some(labels.clone().into_iter().collect()))
             .set_taints((!taints.is_empty()).then_some(taints))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await

@@ -2,7 +2,7 @@
 
 use super::json::{self, LOGS};
 use super::{LiveCloud, absent_is_fine, internal, optional};
-use crate::world::cloud::{Existing, Found, RUN_TAG, Resource, Status};
+use crate::world::cloud::{Existing, Found, Now, RUN_TAG, Resource, Status};
 use crate::world::{Class, Result};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -50,6 +50,13 @@ impl LiveCloud {
                     status: Status::Ready,
                     extras: vec![],
                     attributes: BTreeMap::from([("arn".to_string(), arn.to_string())]),
+                    now: Now {
+                        created: g["creationTime"]
+                            .as_i64()
+                            .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+                            .map(|t| t.to_string()),
+                        ..Now::default()
+                    },
                 });
             }
             token = page["nextToken"].as_str().map(String::from);

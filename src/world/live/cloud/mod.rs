@@ -1,5 +1,6 @@
 //! EKS, IAM, EC2 and STS through their APIs: one file per service, one function per thing that can be made.
 
+mod attached;
 mod bucket;
 mod capacity;
 mod ec2;
@@ -17,7 +18,7 @@ mod trust;
 use super::aws::{self, AwsBase};
 use crate::object::sha256_hex;
 use crate::spec::model::Spec;
-use crate::world::cloud::{Cloud, CloudIdentity, Found, Inventory, Resource, Status};
+use crate::world::cloud::{Attached, Cloud, CloudIdentity, Found, Inventory, Resource, Status};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,10 +27,13 @@ use std::sync::Arc;
 /// The account.
 pub(super) struct LiveCloud {
     aws: Arc<AwsBase>,
+    /// Part of every client token, see [`Cloud::create_anew`].
+    salt: String,
     asked: Asked,
 }
 
 /// What migration.yaml makes an inventory look for besides what is always looked for.
+#[derive(Clone)]
 struct Asked {
     /// Kubernetes version of green.
     version: String,
@@ -46,6 +50,7 @@ impl LiveCloud {
         let plane = &spec.green.control_plane;
         LiveCloud {
             aws,
+            salt: String::new(),
             asked: Asked {
                 version: spec.green.version.clone(),
                 keys: plane
@@ -58,6 +63,10 @@ impl LiveCloud {
                 bucket: spec.aws.state_bucket.as_ref().map(|b| b.name.clone()),
             },
         }
+    }
+    /// Client token of a create.
+    fn token(&self, run: &str, resource: &Resource) -> String {
+        client_token(&format!("{run}{}", self.salt), resource)
     }
     fn asked(&self) -> &Asked {
         &self.asked
@@ -89,6 +98,9 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))
             .collect(),
+        created: None,
+        issues: vec![],
+        doing: None,
     }
 }
 
@@ -181,6 +193,19 @@ impl Cloud for LiveCloud {
             Resource::LogGroup { .. } => self.create_log_group(resource, run).await,
             Resource::StateBucket { .. } => self.create_bucket(resource, run).await,
         }
+    }
+
+    async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
+        let salted = LiveCloud {
+            aws: self.aws.clone(),
+            salt: format!("/{salt}"),
+            asked: self.asked.clone(),
+        };
+        salted.create(resource, run).await
+    }
+
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        self.hung_on(resource, run).await
     }
 
     async fn delete(&self, resource: &Resource) -> Result<()> {

@@ -1,8 +1,8 @@
 //! EKS Pod Identity: which service account has which role.
 
 use super::eks::needs_cluster;
-use super::{LiveCloud, absent_is_fine, client_token, internal, optional};
-use crate::world::cloud::{Existing, Found, RUN_TAG, Resource, Status};
+use super::{LiveCloud, absent_is_fine, internal, optional};
+use crate::world::cloud::{Existing, Found, Now, RUN_TAG, Resource, Status};
 use crate::world::live::aws;
 use crate::world::{Class, Result};
 use aws_sdk_eks::types as eks;
@@ -40,6 +40,10 @@ fn association_of(a: &eks::PodIdentityAssociation) -> Existing {
         .into_iter()
         .filter_map(|(k, v)| Some((k.to_string(), v?.to_string())))
         .collect(),
+        now: Now {
+            created: aws::when(a.created_at()),
+            ..Now::default()
+        },
     }
 }
 
@@ -128,7 +132,7 @@ impl LiveCloud {
             .namespace(namespace)
             .service_account(service_account)
             .role_arn(role_arn)
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await

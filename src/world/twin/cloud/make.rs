@@ -24,6 +24,9 @@ fn found(equal: bool, attributes: BTreeMap<String, String>, run: Option<String>)
         equal,
         differences: vec![],
         attributes,
+        created: None,
+        issues: vec![],
+        doing: None,
     }
 }
 
@@ -324,6 +327,7 @@ impl State {
                 ))
             };
         }
+        self.trouble_with(resource)?;
         let mut later = vec![];
         match resource {
             Resource::Role {
@@ -677,6 +681,7 @@ impl State {
             }
         }
         let made = self.now;
+        let fate = self.cloud.trouble.fate(&at);
         self.cloud.things.insert(
             at,
             Thing {
@@ -684,6 +689,7 @@ impl State {
                 run: Some(run.into()),
                 made,
                 deleted: None,
+                fate,
             },
         );
         self.cloud_later(&later);

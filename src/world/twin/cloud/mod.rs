@@ -1,6 +1,7 @@
 //! EKS, IAM and EC2: what exists, what state it is in, how long it takes.
 
 mod make;
+mod trouble;
 
 use super::state::{Ev, State, system_objects};
 use super::store::{Key, Store};
@@ -9,8 +10,8 @@ use crate::object::{Side, sha256_hex};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::{
-    Cloud, CloudIdentity, EksCluster, Existing, Found, Inventory, RUN_TAG, Resource, Status,
-    compare,
+    Attached, Cloud, CloudIdentity, EksCluster, Existing, Found, HealthIssue, Inventory, Now,
+    RUN_TAG, Resource, Status, compare,
 };
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
@@ -34,6 +35,8 @@ pub(super) struct Thing {
     pub run: Option<String>,
     pub made: Duration,
     pub deleted: Option<Duration>,
+    /// Why it comes out CREATE_FAILED.
+    pub fate: Option<HealthIssue>,
 }
 
 impl Thing {
@@ -49,6 +52,7 @@ impl Thing {
             status,
             extras: vec![],
             attributes: BTreeMap::new(),
+            now: Now::default(),
         }
     }
 }
@@ -61,6 +65,7 @@ pub(super) struct CloudState {
     region: String,
     account: String,
     seed: u64,
+    trouble: trouble::Trouble,
 }
 
 impl CloudState {
@@ -96,6 +101,7 @@ impl CloudState {
             green: spec.green.name.clone(),
             things: BTreeMap::new(),
             seed: options.seed,
+            trouble: Default::default(),
         }
     }
 
@@ -280,17 +286,28 @@ impl State {
                 .as_secs();
             return Status::Pending(format!("{what}, about {left} s left"));
         }
-        // Add-ons that run as Deployments need a node: without one EKS says DEGRADED (eks.md 0.4).
-        if let Resource::Addon { name, cluster, .. } = &thing.resource
-            && matches!(name.as_str(), "coredns" | "aws-ebs-csi-driver")
-            && *cluster == self.cloud.green
-            && self.green.of_kind("", "Node").next().is_none()
-        {
-            return Status::Failed(
-                "DEGRADED: InsufficientNumberOfReplicas: no node can run it".into(),
-            );
+        if let Some(issue) = &thing.fate {
+            return Status::Failed(format!("CREATE_FAILED: {} {}", issue.code, issue.message));
+        }
+        // DEGRADED is no end: it heals once a node can run it (eks.md 0.4, 1.5).
+        if let Some(issue) = self.homeless(thing) {
+            return Status::Pending(format!("DEGRADED: {} {}", issue.code, issue.message));
         }
         Status::Ready
+    }
+
+    /// Add-ons that run as Deployments need a node.
+    fn homeless(&self, thing: &Thing) -> Option<HealthIssue> {
+        let Resource::Addon { name, cluster, .. } = &thing.resource else {
+            return None;
+        };
+        let needs = matches!(name.as_str(), "coredns" | "aws-ebs-csi-driver");
+        let nobody = self.green.of_kind("", "Node").next().is_none();
+        (needs && *cluster == self.cloud.green && nobody).then(|| HealthIssue {
+            code: "InsufficientNumberOfReplicas".into(),
+            message: "no node can run it".into(),
+            resources: vec![],
+        })
     }
 
     /// What is due in the cloud: nodes register, deleted things vanish.
@@ -326,6 +343,7 @@ impl State {
             .values()
             .filter(|t| {
                 t.deleted.is_none()
+                    && t.fate.is_none()
                     && matches!(t.resource, Resource::NodeGroup { .. })
                     && timed(now, t.made, self.secs(NODES))
             })
@@ -475,8 +493,21 @@ impl State {
             }
             _ => {}
         }
-        let mut existing = thing.existing(self.status_of(thing));
+        let status = self.status_of(thing);
+        let issues = match &status {
+            Status::Failed(_) => thing.fate.iter().cloned().collect(),
+            Status::Pending(what) if what.starts_with("DEGRADED") => {
+                self.homeless(thing).into_iter().collect()
+            }
+            _ => vec![],
+        };
+        let mut existing = thing.existing(status);
         existing.attributes = attributes;
+        existing.now = Now {
+            created: Some(self.stamp_at(thing.made)),
+            issues,
+            doing: None,
+        };
         existing
     }
 }
@@ -502,6 +533,12 @@ impl Cloud for Twin {
     async fn create(&self, resource: &Resource, run: &str) -> Result<()> {
         self.call(format!("cloud create {}", resource.id()), true, |s| {
             s.create_resource(resource, run)
+        })
+        .await
+    }
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        self.call(format!("cloud attached {}", resource.id()), false, |s| {
+            Ok(s.attached_to(resource, run))
         })
         .await
     }
