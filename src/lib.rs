@@ -19,5 +19,6 @@ pub mod rewrite;
 pub mod snapshot;
 pub mod spec;
 pub mod step;
+pub mod terraform;
 pub mod world;
 pub mod yaml;

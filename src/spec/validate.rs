@@ -2,6 +2,7 @@
 
 mod control_plane;
 mod green;
+mod provision;
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
 use crate::checks::ids;
@@ -53,6 +54,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.provision(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;

@@ -150,6 +150,7 @@ pub(crate) mod replay;
 mod replay_merge;
 mod replay_sync;
 mod soak;
+pub(crate) mod terraform_apply;
 mod unpark;
 pub mod util;
 #[cfg(test)]
@@ -162,6 +163,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("dns.ttl", dns_ttl::make),
         ("dns.ttl-wait", dns_ttl::make_wait),
         ("cloud.ensure", cloud_ensure::make),
+        (crate::terraform::APPLY, terraform_apply::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
         ("replay.merge", replay_merge::make),
