@@ -140,9 +140,10 @@ impl Terraform for OnData {
         let doing = self.inner.doing(&self.job(job), sha256).await?;
         if !matches!(doing, Doing::Running(_)) {
             let state = self.state(job).await?;
+            let caller = crate::step::principal(&self.account.identity.arn);
             let mut things = self.account.things.lock().unwrap();
             for (address, r) in &job.resources {
-                let id = filled(r).id();
+                let id = filled(r, &caller).id();
                 if state.iter().any(|k| k.address == *address) {
                     things.insert(id, Some(job.run.clone()));
                 } else if self.destroys.lock().unwrap().contains(address) {
@@ -159,12 +160,13 @@ impl Terraform for OnData {
     }
 }
 
-fn filled(r: &Resource) -> Resource {
+fn filled(r: &Resource, caller: &str) -> Resource {
     let text = serde_json::to_string(r)
         .unwrap()
         .replace("${cluster.issuer}", "oidc.test/id/GREEN")
         .replace("${cluster.security_group}", "sg-green")
-        .replace("${account}", "000000000000");
+        .replace("${account}", "000000000000")
+        .replace("${caller}", caller);
     serde_json::from_str(&text).unwrap()
 }
 
