@@ -14,6 +14,7 @@ mod groups;
 pub mod hazards;
 mod holds;
 pub mod iam;
+mod keys;
 mod kops;
 pub mod model;
 mod objects;
@@ -129,11 +130,20 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
-    let mut target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let mut target = resources::complete(
+        built.target,
+        &spec,
+        &names,
+        &iam,
+        &addons,
+        &access,
+        snapshot,
+    );
     let made = resources::all(&target, &spec, snapshot);
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
+    findings.extend(keys::findings(&spec, snapshot, &target));
     let basis = basis(&spec, snapshot, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);

@@ -170,6 +170,9 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
             Resource::NodeGroup { .. } | Resource::Cluster { .. } => Promise::Compensating(
                 "deleted again; time and money are spent, and its logs stay".into(),
             ),
+            Resource::LogGroup { .. } => {
+                Promise::Compensating("deleted again, with what it holds".into())
+            }
             _ => Promise::Exact,
         };
         let summary = match &n.resource {
@@ -201,6 +204,30 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
             Resource::Tag { resource, .. } => format!("mark {resource} as shared with green"),
             Resource::TrustStatement { role, .. } => {
                 format!("let a service account of green assume {role}")
+            }
+            Resource::PodIdentityAssociation {
+                namespace,
+                service_account,
+                role_arn,
+                ..
+            } => format!(
+                "give {namespace}/{service_account} the role {} by Pod Identity",
+                role_arn.rsplit('/').next().unwrap_or(role_arn)
+            ),
+            Resource::LogGroup {
+                name,
+                retention_days,
+            } => match retention_days {
+                Some(days) => format!("create log group {name}, kept for {days} days"),
+                None => format!("create log group {name}"),
+            },
+            Resource::StateBucket {
+                name, create: true, ..
+            } => {
+                format!("create bucket {name} for crossfade's records, if it is not there")
+            }
+            Resource::StateBucket { name, .. } => {
+                format!("check that bucket {name} is versioned, encrypted and closed")
             }
         };
         let shown = diff::shown(&rid, &cluster);

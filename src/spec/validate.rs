@@ -1,5 +1,6 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod control_plane;
 mod green;
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
@@ -47,6 +48,9 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     let c = Checker { text, file };
     c.api(spec)?;
     c.green(spec)?;
+    c.control_plane(spec)?;
+    c.identity(spec)?;
+    c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
     c.dns(spec)?;

@@ -192,7 +192,17 @@ fn absent(
             ResourceState::Create,
             "the account was not read: the run looks before it makes it".into(),
         ),
-        None => (ResourceState::Create, "it is not there".into()),
+        None => {
+            if let Resource::StateBucket { create: false, .. } = want {
+                say.say(
+                    "ADOPT-10",
+                    Severity::Blocker,
+                    "migration.yaml names it for crossfade's records, and the snapshot does not know it".into(),
+                    "Set aws.stateBucket.create: true to have it made; if it is there, run discover again with this migration.yaml.".into(),
+                );
+            }
+            (ResourceState::Create, "it is not there".into())
+        }
     }
 }
 

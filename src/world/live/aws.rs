@@ -247,6 +247,14 @@ pub(super) fn pem_to_der(pem: &[u8]) -> Vec<Vec<u8>> {
     out
 }
 
+/// A time as RFC 3339.
+pub(super) fn when(at: Option<&aws_sdk_eks::primitives::DateTime>) -> Option<String> {
+    at.and_then(|t| {
+        t.fmt(aws_sdk_eks::primitives::DateTimeFormat::DateTime)
+            .ok()
+    })
+}
+
 /// Class of an AWS error code.
 pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
     match code {
@@ -283,7 +291,15 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         c if c.ends_with(".NotFound") || c.ends_with("NotFound") => Class::NotFound,
         c if c.ends_with(".NotFoundException") => Class::NotFound,
         c if c.ends_with(".AlreadyExistsException") => Class::AlreadyExists,
-        "InvalidPermission.Duplicate" | "EntityAlreadyExists" => Class::AlreadyExists,
+        "InvalidPermission.Duplicate"
+        | "EntityAlreadyExists"
+        | "ResourceAlreadyExistsException"
+        | "BucketAlreadyExists"
+        | "BucketAlreadyOwnedByYou" => Class::AlreadyExists,
+        // S3's words for "nothing of that kind is set".
+        "ServerSideEncryptionConfigurationNotFoundError"
+        | "NoSuchPublicAccessBlockConfiguration"
+        | "NoSuchTagSet" => Class::NotFound,
         // EKS uses one code for "there is one" and for "busy with another update".
         "ResourceInUseException" if message.contains("lready exist") => Class::AlreadyExists,
         "ResourceInUseException"
@@ -314,21 +330,58 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
 
 fn eventually_consistent(message: &str) -> bool {
     let m = message.to_lowercase();
-    [
-        "not authorized to perform",
-        "cannot be assumed",
-        "could not be assumed",
-        "role with arn",
-        "invalid principal",
+    let words = [
         "not in active",
         "not active",
         "is not ready",
         "currently being",
         "being deleted",
         "in progress",
+    ];
+    iam_words(message) || words.iter().any(|s| m.contains(s))
+}
+
+/// Words by which services say that they do not see a role, its profile or its rights: not yet, or not at all.
+pub(super) fn iam_words(message: &str) -> bool {
+    let m = message.to_lowercase();
+    [
+        "not authorized to perform",
+        "cannot be assumed",
+        "could not be assumed",
+        "unable to assume",
+        "role with arn",
+        "invalid principal",
+        "invalid instance profile",
+        "invalid iam instance profile",
+        "instance profile could not be found",
+        "the trusted entity is not correct",
+        "doesn't have the amazon eks managed policies",
+        "role's policy must include",
+        "were not found in the trust relationships",
+        "the role with name",
+        "role provided in the request does not exist",
+        "trust policy of the role provided is invalid",
     ]
     .iter()
     .any(|s| m.contains(s))
+}
+
+/// What a service said, in our classes.
+pub(super) fn refusal(at: &str, code: &str, message: &str, status: u16) -> Error {
+    let class = class_of(code, message, status);
+    let text = match (code.is_empty(), message.is_empty()) {
+        (true, _) => {
+            format!("HTTP {status} without an AWS error code: the endpoint does not know this call")
+        }
+        (false, true) => code.to_string(),
+        (false, false) => format!("{code}: {message}"),
+    };
+    let error = Error::new(class, at, text);
+    if class == Class::Unauthorized {
+        return error
+            .remedy("check aws.profile, the credentials and the permissions of the caller");
+    }
+    error
 }
 
 /// From an SDK error to ours. `at` is the resource.
@@ -341,21 +394,7 @@ where
         SdkError::ServiceError(s) => {
             let code = s.err().code().unwrap_or_default().to_string();
             let message = s.err().message().unwrap_or_default().to_string();
-            let class = class_of(&code, &message, status);
-            let text = match (code.is_empty(), message.is_empty()) {
-                (true, _) => format!(
-                    "HTTP {status} without an AWS error code: the endpoint does not know this call"
-                ),
-                (false, true) => code,
-                (false, false) => format!("{code}: {message}"),
-            };
-            let error = Error::new(class, at, text);
-            if class == Class::Unauthorized {
-                return error.remedy(
-                    "check aws.profile, the credentials and the permissions of the caller",
-                );
-            }
-            error
+            refusal(at, &code, &message, status)
         }
         SdkError::ConstructionFailure(_) => Error::new(Class::Internal, at, chain(&e)),
         _ => {
@@ -494,6 +533,26 @@ mod tests {
                 400
             ),
             Class::NotReady
+        );
+        for text in [
+            "The role arn:aws:iam::1:role/x cannot be assumed by principal 'eks.amazonaws.com'",
+            "Invalid instance profile: arn:aws:iam::1:instance-profile/x",
+            "User: arn:aws:sts::1:assumed-role/x is not authorized to perform: sts:AssumeRole",
+            "Role could not be assumed because the trusted entity is not correct",
+            "The provided role doesn't have the Amazon EKS Managed Policies associated with it. Please ensure the following policy is attached: x",
+            "IAM role's policy must include the `ec2:DescribeSubnets` action",
+            "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole x",
+            "The role with name x cannot be found.",
+            "Role provided in the request does not exist",
+            "Trust policy of the role provided is invalid",
+        ] {
+            let class = class_of("InvalidParameterException", text, 400);
+            assert_eq!(class, Class::NotReady, "{text}");
+            assert!(iam_words(text));
+        }
+        assert!(
+            !iam_words("cluster is not active"),
+            "that is no word of IAM"
         );
         assert_eq!(
             class_of(

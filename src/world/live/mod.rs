@@ -65,7 +65,7 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
             },
         )),
         dns: Arc::new(dns::LiveDns::new(aws.clone())),
-        cloud: Arc::new(cloud::LiveCloud::new(aws)),
+        cloud: Arc::new(cloud::LiveCloud::new(aws, spec)),
         data: Arc::new(data::LiveData::new(&spec.data)),
         probe: Arc::new(probe::LiveProbe::new(&spec.probes)?),
         clock: Arc::new(WorldClock),
