@@ -1,5 +1,6 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod connections;
 mod control_plane;
 mod green;
 
@@ -53,6 +54,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.connections(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;

@@ -145,6 +145,16 @@ fn tag_map<'a>(
 
 #[async_trait]
 impl Cloud for LiveCloud {
+    async fn assumable(&self, role: &str) -> Result<Option<String>> {
+        match self.aws.assume(role).await {
+            Ok(_) => Ok(None),
+            Err(e) if matches!(e.class, Class::Unauthorized | Class::Refused) => {
+                Ok(Some(e.message))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     async fn identity(&self) -> Result<CloudIdentity> {
         let region = self.aws.region().await?;
         let me = aws_sdk_sts::Client::new(self.aws.config().await)
