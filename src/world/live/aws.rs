@@ -40,6 +40,7 @@ impl AwsBase {
             region: None,
             profile: None,
             config: OnceCell::new_with(Some(config)),
+            skew: AtomicI64::new(0),
         }
     }
 
