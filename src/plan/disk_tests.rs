@@ -459,10 +459,10 @@ fn a_plan_of_100000_objects_weighs_at_most_40_mb_however_big_its_objects_are() {
     let names: Vec<String> = (0..OBJECTS)
         .map(|n| format!("configmap/shop/{n:06}"))
         .collect();
-    for step in plan.steps.iter_mut().filter(|s| s.id == "replay/config") {
+    for step in plan.steps.iter_mut().filter(|s| s.id == "replay/base") {
         step.params["objects"] = json!(names);
     }
-    assert!(plan.steps.iter().any(|s| s.id == "replay/config"));
+    assert!(plan.steps.iter().any(|s| s.id == "replay/base"));
     plan.digest = digest_of(&plan);
     store(&path, &plan).expect("stored");
     assert!(beside(&path).is_file());

@@ -5,7 +5,7 @@ use crate::rewrite::UID_OF;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Waves in order with the kinds that they hold. A wave ends before the next begins, so kinds that need each other are in different ones.
+/// Waves in order with the kinds that they hold. A wave ends before the next begins.
 /// Custom resources go to `custom`.
 const WAVES: &[(&str, &[&str])] = &[
     ("crds", &["CustomResourceDefinition"]),
@@ -24,17 +24,28 @@ const WAVES: &[(&str, &[&str])] = &[
         ],
     ),
     ("accounts", &["ServiceAccount"]),
-    ("roles", &["ClusterRole", "Role"]),
-    ("bindings", &["ClusterRoleBinding", "RoleBinding"]),
+    // What needs no more than a namespace and an account is one stream, so that no kind waits for another's slowest request; what of it must
+    // stand before what is told by object (`step::replay`): roles before bindings (replay.md 3), volumes and limits before claims
+    // (replay.md 4), a Service before its Endpoints (replay.md 34, velero-io/velero#6280).
     // All keys of sealed-secrets and all certificates are among them: before their controllers (replay.md 42, 44).
-    ("config", &["Secret", "ConfigMap"]),
-    ("limits", &["LimitRange"]),
-    ("volumes", &["PersistentVolume"]),
-    ("claims", &["PersistentVolumeClaim"]),
-    ("services", &["Service"]),
-    // After their Service: mirroring deletes Endpoints that have none (replay.md 34, velero-io/velero#6280).
-    ("endpoints", &["Endpoints", "EndpointSlice"]),
-    ("network", &["NetworkPolicy"]),
+    (
+        "base",
+        &[
+            "ClusterRole",
+            "Role",
+            "ClusterRoleBinding",
+            "RoleBinding",
+            "Secret",
+            "ConfigMap",
+            "LimitRange",
+            "PersistentVolume",
+            "PersistentVolumeClaim",
+            "Service",
+            "Endpoints",
+            "EndpointSlice",
+            "NetworkPolicy",
+        ],
+    ),
     // What answers the conversion webhook of a CRD; parked as all workloads.
     (OPERATORS, &[]),
     ("issuers", &["Issuer", "ClusterIssuer"]),
@@ -101,6 +112,11 @@ pub(crate) fn is_last(kind: &str) -> bool {
     LAST.contains(&kind)
 }
 
+/// Whether green makes an object by itself: what people added to it is merged into it (replay.md 24 and 37, `step::replay_merge`).
+pub(crate) fn is_merged(object: &str) -> bool {
+    object.starts_with("serviceaccount/") && object.ends_with("/default")
+}
+
 fn number(wave: &str) -> Option<usize> {
     WAVES.iter().position(|(name, _)| *name == wave)
 }
@@ -143,6 +159,8 @@ pub(super) struct Layout<'a> {
     pub late: Vec<Stage<'a>>,
     /// After that: what must find its backend (replay.md 63, 64).
     pub last: Vec<&'a str>,
+    /// What green makes by itself once its namespace stands.
+    pub merged: Vec<&'a str>,
 }
 
 /// Lays out the verdicts (sorted by object, as a plan has them) and green's own objects.
@@ -164,6 +182,10 @@ pub(super) fn layout<'a>(verdicts: &'a [Verdict], generated: &[Value]) -> Layout
         }
         if is_last(kind(target)) {
             out.last.push(&v.object);
+            continue;
+        }
+        if is_merged(&v.object) {
+            out.merged.push(&v.object);
             continue;
         }
         let place = places.of(n, target);

@@ -48,7 +48,7 @@ pub(super) fn corpus(number: &str) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn planned(objects: Vec<Value>) -> Plan {
+pub(crate) fn planned(objects: Vec<Value>) -> Plan {
     let mut s = Snapshot::default();
     s.blue.objects = objects;
     plan(&spec(), &s)
@@ -69,6 +69,27 @@ pub(super) fn of<'p>(plan: &'p Plan, object: &str) -> &'p Verdict {
                     .collect::<Vec<_>>()
             )
         })
+}
+/// Whether one is created before the other: in an earlier step, or in the same by the order of kinds inside it.
+pub(super) fn before(plan: &Plan, first: &str, second: &str) -> bool {
+    let step = |id: &str| {
+        plan.steps
+            .iter()
+            .position(|s| {
+                s.kind == "replay.wave"
+                    && s.params["objects"]
+                        .as_array()
+                        .is_some_and(|o| o.iter().any(|o| o == id))
+            })
+            .unwrap_or_else(|| panic!("{id} is in a step"))
+    };
+    let kind = |id: &str| id.split('/').next().unwrap_or_default().to_string();
+    match step(first).cmp(&step(second)) {
+        std::cmp::Ordering::Equal => {
+            crate::step::replay::after(&kind(second)).contains(&kind(first).as_str())
+        }
+        order => order.is_lt(),
+    }
 }
 pub(super) fn target<'p>(plan: &'p Plan, object: &str) -> &'p Value {
     of(plan, object)

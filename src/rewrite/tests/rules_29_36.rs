@@ -343,7 +343,7 @@ fn rule_34_velero_6280_hand_written_endpoints_come_after_their_service_and_kept_
                     .contains(&format!("\"{id}\""))
         })
     };
-    assert!(step("service/shop/db") < step("endpoints/shop/db"));
+    assert!(before(&p, "service/shop/db", "endpoints/shop/db"));
     assert!(step("service/shop/db").is_some() && step("endpoints/shop/alone").is_some());
     assert_eq!(of(&p, "endpoints/shop/web").verdict, Fate::Skipped);
     for id in ["endpoints/shop/pods", "endpoints/shop/waiting"] {

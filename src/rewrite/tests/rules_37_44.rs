@@ -135,7 +135,7 @@ fn rule_41_aggregated_roles_are_filled_by_green_grants_come_first_and_strangers_
             .any(|(_, m)| m.contains("kops-admins, ann") && !m.contains("system:")),
         "{all:?}"
     );
-    assert!(step_of(&p, "clusterrole/part") < step_of(&p, "clusterrolebinding/people"));
+    assert!(before(&p, "clusterrole/part", "clusterrolebinding/people"));
 }
 
 #[test]

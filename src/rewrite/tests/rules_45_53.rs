@@ -272,7 +272,7 @@ fn rule_47_replica_sets_of_deployments_stay_and_a_stateful_set_gets_its_class_wh
     );
     // Claims exist before the set that would make others (rule 3).
     let place = |wave: &str| crate::plan::wave_place(wave);
-    assert!(place("volumes") < place("workloads"));
+    assert!(place("base") < place("workloads"));
     says(
         &p,
         "WL-04",

@@ -277,7 +277,7 @@ fn rule_60_data_comes_before_the_operator_that_would_make_empty_volumes() {
     );
     // Volumes and claims are there before custom resources, and these before who makes pods of them.
     let place = |wave: &str| crate::plan::wave_place(wave);
-    assert!(place("volumes") < place("custom") && place("custom") < place("workloads"));
+    assert!(place("base") < place("custom") && place("custom") < place("workloads"));
     // A StatefulSet of one's own is a blocker by itself.
     let p = planned(corpus("04"));
     says(

@@ -5,7 +5,7 @@ use crate::step::util::refused;
 use crate::step::{Cx, StepResult};
 use serde::Deserialize;
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Parameters of the step.
 #[derive(Deserialize)]
@@ -43,20 +43,30 @@ pub struct Items<'a> {
     order: Vec<usize>,
 }
 
-/// What must stand before what, inside one wave (replay.md 3): those of a number wait for all of a smaller one.
-pub fn rank(name: &str) -> u8 {
-    match name.split('/').next().unwrap_or_default() {
+/// Kind of a spelled name: what stands before its first slash.
+pub fn kind_of_name(name: &str) -> &str {
+    name.split('/').next().unwrap_or_default()
+}
+
+/// What must stand before this kind, inside one wave (replay.md 3 and 4).
+pub fn after(kind: &str) -> &'static [&'static str] {
+    match kind {
         // A binding before its role would be refused to whoever may not bind what does not exist.
-        "rolebinding" | "clusterrolebinding" => 1,
-        "persistentvolumeclaim" => 1,
+        "rolebinding" | "clusterrolebinding" => &["role", "clusterrole"],
+        "persistentvolumeclaim" => &["persistentvolume", "limitrange"],
         // Endpoints without their Service are taken for leftovers by the mirroring controller (velero #6280).
-        "endpoints" => 1,
-        "endpointslice" => 2,
-        "validatingwebhookconfiguration" | "mutatingwebhookconfiguration" => 1,
-        "validatingadmissionpolicy" => 1,
-        "validatingadmissionpolicybinding" => 2,
-        _ => 0,
+        "endpoints" => &["service"],
+        "endpointslice" => &["service", "endpoints"],
+        "validatingwebhookconfiguration" | "mutatingwebhookconfiguration" => &["apiservice"],
+        "validatingadmissionpolicybinding" => &["validatingadmissionpolicy"],
+        "mutatingadmissionpolicybinding" => &["mutatingadmissionpolicy"],
+        _ => &[],
     }
+}
+
+/// How many must stand before a kind, one after the other.
+fn depth(kind: &str) -> usize {
+    after(kind).iter().map(|k| 1 + depth(k)).max().unwrap_or(0)
 }
 
 impl<'a> Items<'a> {
@@ -79,8 +89,23 @@ impl<'a> Items<'a> {
             generated,
             order: vec![],
         };
-        let mut order: Vec<usize> = (0..wave.generated.len() + wave.objects.len()).collect();
-        order.sort_by_key(|n| rank(items.name(*n)));
+        // What others wait for comes first; the rest in equal parts all along. A Service costs a server twice what a Secret costs it: one
+        // kind after the other, the stream would be bound now by this and now by that.
+        let all = wave.generated.len() + wave.objects.len();
+        let mut count: HashMap<&str, usize> = HashMap::new();
+        let places: Vec<usize> = (0..all)
+            .map(|n| {
+                let seen = count.entry(kind_of_name(items.name(n))).or_default();
+                *seen += 1;
+                *seen
+            })
+            .collect();
+        let mut order: Vec<usize> = (0..all).collect();
+        order.sort_by_cached_key(|n| {
+            let kind = kind_of_name(items.name(*n));
+            let of = count.get(kind).copied().unwrap_or(1);
+            (depth(kind), (2 * places[*n] - 1) * all / of, *n)
+        });
         items.order = order;
         Ok(items)
     }

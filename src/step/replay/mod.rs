@@ -28,6 +28,8 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+#[cfg(test)]
+pub(crate) use self::items::after;
 pub(super) use self::secrets::with_values as secret_of_green;
 
 use self::items::{Items, Wave, id_of};

@@ -220,7 +220,8 @@ fn what_a_wave_found_is_where_the_next_one_begins() {
         short.learned(),
         Learned {
             in_flight: 8,
-            settled: false
+            settled: false,
+            quickest: None
         }
     );
 }

@@ -1,7 +1,7 @@
 //! The wave taken back: only what the journal says this run created, by uid, in the reverse order, as many at once as the server takes.
 
 use super::edited;
-use super::items::{Items, id_of, rank};
+use super::items::{Items, after, id_of, kind_of_name};
 use super::look;
 use super::mark;
 use super::record::{self, Before, Record};
@@ -75,18 +75,21 @@ impl Undo<'_> {
     async fn run(&self, todo: &[usize]) -> StepResult<()> {
         let mut flying: FuturesUnordered<BoxFuture<'_, (usize, StepResult<()>)>> =
             FuturesUnordered::new();
-        let mut busy: BTreeMap<u8, usize> = BTreeMap::new();
+        let mut busy: HashMap<&str, usize> = HashMap::new();
         let mut next = 0;
         let mut left = vec![];
         let mut failed: Option<StepError> = None;
         loop {
             while failed.is_none() && next < todo.len() && flying.len() < self.shared.limit() {
                 let n = todo[next];
-                let rank = rank(self.items.name(n));
-                if busy.range(rank + 1..).any(|(_, count)| *count > 0) {
+                let kind = kind_of_name(self.items.name(n));
+                if busy
+                    .iter()
+                    .any(|(k, count)| *count > 0 && after(k).contains(&kind))
+                {
                     break;
                 }
-                *busy.entry(rank).or_default() += 1;
+                *busy.entry(kind).or_default() += 1;
                 next += 1;
                 flying.push(Box::pin(async move { (n, self.one(n).await) }));
             }
@@ -96,7 +99,7 @@ impl Undo<'_> {
             let Some((n, result)) = flying.next().await else {
                 break;
             };
-            if let Some(count) = busy.get_mut(&rank(self.items.name(n))) {
+            if let Some(count) = busy.get_mut(kind_of_name(self.items.name(n))) {
                 *count -= 1;
             }
             match result {

@@ -2,7 +2,7 @@
 //! before is still under way, so nobody waits for a disk; what was created is recorded along with it.
 
 use super::compare::differences;
-use super::items::{Items, id_of, rank};
+use super::items::{Items, after, id_of, kind_of_name};
 use super::mark;
 use super::owners::Owners;
 use super::ready;
@@ -17,7 +17,7 @@ use crate::world::kube::{ApplyOptions, CreateOptions, apply_over};
 use futures::future::BoxFuture;
 use futures::stream::{FuturesUnordered, StreamExt};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Objects between two records: a twentieth of the wave within these bounds. A record costs a disk one write and a process that starts
 /// again a look at this many objects.
@@ -143,7 +143,7 @@ impl Writer<'_> {
         let (mut next, mut announced) = (0, 0);
         let mut flying: FuturesUnordered<BoxFuture<'_, (usize, StepResult<Made>)>> =
             FuturesUnordered::new();
-        let mut busy: BTreeMap<u8, usize> = BTreeMap::new();
+        let mut busy: HashMap<&str, usize> = HashMap::new();
         let mut owners: BTreeSet<&str> = self
             .items
             .wave
@@ -181,8 +181,10 @@ impl Writer<'_> {
             while !stopping && next < announced && flying.len() < self.shared.limit() {
                 let n = todo[next];
                 let name = self.items.name(n);
-                let rank = rank(name);
-                let waits = busy.range(..rank).any(|(_, count)| *count > 0)
+                let kind = kind_of_name(name);
+                let waits = after(kind)
+                    .iter()
+                    .any(|k| busy.get(k).is_some_and(|count| *count > 0))
                     || self
                         .items
                         .wave
@@ -192,7 +194,7 @@ impl Writer<'_> {
                 if waits {
                     break;
                 }
-                *busy.entry(rank).or_default() += 1;
+                *busy.entry(kind).or_default() += 1;
                 next += 1;
                 flying.push(Box::pin(async move { (n, self.one(n).await) }));
             }
@@ -210,7 +212,7 @@ impl Writer<'_> {
                 }
                 Some((n, made)) = flying.next(), if !flying.is_empty() => {
                     let name = self.items.name(n);
-                    if let Some(count) = busy.get_mut(&rank(name)) {
+                    if let Some(count) = busy.get_mut(kind_of_name(name)) {
                         *count -= 1;
                     }
                     owners.remove(name);

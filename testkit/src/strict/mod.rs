@@ -36,7 +36,7 @@ use crate::error::{Context, Result};
 use crate::servers::pki::TestCa;
 
 pub use controls::{Fails, KeyTrouble};
-pub use log::{Call, Fault, FaultKind};
+pub use log::{Call, Fault, FaultKind, Met};
 
 /// Where green's real API server answers: every cluster that the layer creates hands this out.
 #[derive(Debug, Clone)]
@@ -91,6 +91,7 @@ pub(crate) struct State {
     client: upstream::Client,
     log: Mutex<Vec<Call>>,
     faults: Mutex<log::Faults>,
+    met: Mutex<Vec<Met>>,
     permits: Mutex<permit::Permits>,
     controls: Mutex<controls::Controls>,
     buckets: Mutex<buckets::Buckets>,
@@ -179,6 +180,7 @@ impl Strict {
             client: upstream::client(),
             log: Mutex::default(),
             faults: Mutex::default(),
+            met: Mutex::default(),
             permits: Mutex::default(),
             controls: Mutex::default(),
             buckets: Mutex::default(),
@@ -225,6 +227,18 @@ impl Strict {
 
     pub fn clear_faults(&self) {
         lock(&self.state.faults).clear();
+    }
+
+    /// Forgets the faults of one caller.
+    pub fn clear_faults_of(&self, who: &str) {
+        lock(&self.state.faults).clear_of(who);
+    }
+
+    /// Takes out what struck one caller since the last time: a call that is done is in the log by then.
+    pub fn met(&self, who: &str) -> Vec<Met> {
+        lock(&self.state.met)
+            .extract_if(.., |m| m.who == who)
+            .collect()
     }
 
     /// Limits Route 53 to so many requests a second, as AWS does with 5 for an account.
@@ -297,7 +311,7 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
     // The bench's own DNS server asks all the time: what goes wrong is meant for whoever is under test.
     let under_test = req.who != crate::dns::POLLER_KEY;
     let mut fault = under_test
-        .then(|| lock(&state.faults).meet(&req.service, &req.action))
+        .then(|| lock(&state.faults).meet(&req.who, &req.service, &req.action))
         .flatten();
     if fault.is_none()
         && under_test
@@ -331,6 +345,12 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
         }
     };
     let status = reply.status().as_u16();
+    let met = fault.map(|kind| Met {
+        who: req.who.clone(),
+        service: req.service.clone(),
+        action: req.action.clone(),
+        kind,
+    });
     lock(&state.log).push(Call {
         at: jiff::Timestamp::now(),
         who: req.who.clone(),
@@ -340,10 +360,14 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
         params,
         status,
     });
-    if fault == Some(FaultKind::LostReply) {
-        return Err(LostReply);
+    if let Some(kind) = met {
+        lock(&state.met).push(kind);
     }
-    Ok(reply)
+    match fault {
+        Some(FaultKind::LostReply) => Err(LostReply),
+        Some(FaultKind::NoAnswer) => std::future::pending().await,
+        _ => Ok(reply),
+    }
 }
 
 fn throttled(service: &str) -> http::Reply {
