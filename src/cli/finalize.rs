@@ -5,7 +5,7 @@ use super::exit;
 use super::folder::PlanFolder;
 use super::migrate::with_engine;
 use super::printer::Printer;
-use crate::engine::finalize::{Doomed, doomed};
+use crate::engine::decommission::{Doomed, doomed};
 use crate::error::{Error, Kind, Result};
 use crate::plan::model::Plan;
 use serde_json::json;
@@ -105,7 +105,7 @@ fn guard(plan: &Plan, list: &[Doomed], printer: &Printer) {
         };
         printer.line(format!("  {} {} ({}){mark}", d.kind, d.id, d.tag));
     }
-    printer.line("  and instances, auto-scaling groups, load balancers, NAT gateways, volumes and records with these tags (not read)");
+    printer.line("  and what is not read: instances, elastic addresses, internet gateways, DHCP options, key pairs with these tags");
     if list.iter().any(|d| d.green_uses_it) {
         printer.line(printer.tint(
             "red",

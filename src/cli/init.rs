@@ -275,7 +275,12 @@ fn render(spec: &Spec, s: &Snapshot, plan: &Plan) -> String {
     l("  # TTL while names move; lowered hours before, restored by finalize.".into());
     l(format!("  lowTtl: {}", spec.dns.low_ttl));
     l("  # canary: host           # moved first, alone".into());
-    l("  # waveSize: 10           # names per wave after it; all at once when 0".into());
+    l(
+        "  # waves: [{hosts: [a.example.com], namespaces: [shop]}]  # by list, after the canary"
+            .into(),
+    );
+    l("  # waveSize: 10           # names per wave after them; all at once when 0".into());
+    l("  # waveGateSeconds: 300   # so long each wave is watched before the next".into());
     l("\nworkloads:".into());
     l("  # Of these never two may run, across both clusters.".into());
     if spec.workloads.singletons.is_empty() {

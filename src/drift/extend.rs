@@ -5,7 +5,7 @@ use super::report::{Change, Entry, Report};
 use crate::engine::waiting_for;
 use crate::journal::{Extension, State};
 use crate::plan::model::{Phase, Plan, Promise, StepSpec, Verdict};
-use crate::plan::{is_last, wave_of};
+use crate::plan::{is_last, is_merged, wave_of};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -177,8 +177,11 @@ impl Builder<'_> {
     /// New objects, wave by wave; what other objects must run for (webhooks) when those run.
     fn create(&mut self, new: &[&Verdict], root: &str) -> Vec<String> {
         let mut waves: BTreeMap<(usize, &str), Vec<&str>> = BTreeMap::new();
+        let mut merged = vec![];
         for v in new {
-            if let Some(wave) = wave_of(kind(v)).filter(|_| !with_the_last(v)) {
+            if is_merged(&v.object) {
+                merged.push(&v.object);
+            } else if let Some(wave) = wave_of(kind(v)).filter(|_| !with_the_last(v)) {
                 waves.entry(wave).or_default().push(&v.object);
             }
         }
@@ -195,6 +198,20 @@ impl Builder<'_> {
                     people(objects.len(), "new object")
                 ),
                 json!({"wave": wave, "objects": objects, "generated": []}),
+            )];
+        }
+        if !merged.is_empty() {
+            last = vec![self.add(
+                format!("replay/sync-{}/defaults", self.n),
+                Phase::Replay,
+                "replay.merge",
+                last,
+                Promise::Exact,
+                format!(
+                    "add pull secrets and annotations to {} that green makes by itself",
+                    people(merged.len(), "service account")
+                ),
+                json!({"objects": merged}),
             )];
         }
         last

@@ -4,13 +4,18 @@
 //! Pure: records and objects in, changes out. Rules and traps are those of `externaldns.md`.
 
 mod aws;
+mod classify;
 mod config;
+pub mod log;
 mod mapper;
 mod planner;
 mod registry;
+pub mod rules;
 mod sources;
+pub mod switch;
 
 pub use aws::canonical_zone;
+pub use classify::{Class, Holder, classify, looks_encrypted, routing_of};
 pub use config::{Config, Policy, Version};
 pub use planner::{Group, plan_changes, plan_groups};
 pub use registry::{

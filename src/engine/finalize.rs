@@ -4,15 +4,12 @@ use super::{Engine, EventKind};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Mode, Record};
 use crate::object::{ObjectId, Side};
-use crate::plan::model::{Fate, Phase, Plan};
-use crate::snapshot::model::Snapshot;
+use crate::plan::model::Phase;
 use crate::spec::model::DataMode;
 use crate::step::util::{Expect, at, at_size, must_get, set, workload_id};
 use crate::step::{Cx, StepError, StepResult};
 use crate::world::dns::{Change, RecordSet};
-use serde::Serialize;
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -23,105 +20,6 @@ const END: &str = "end";
 const TTL: &str = "/metadata/annotations/external-dns.alpha.kubernetes.io~1ttl";
 /// How long one part may wait for the world before it is left to a repeat.
 const PATIENCE: Duration = Duration::from_secs(900);
-
-/// One thing that `kops delete cluster` would remove.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Doomed {
-    /// Kind, as in `subnet`.
-    pub kind: &'static str,
-    /// Id or name.
-    pub id: String,
-    /// Why kops takes it for its own.
-    pub tag: String,
-    /// Green needs it: it must be retagged before anybody deletes blue with kops.
-    pub green_uses_it: bool,
-}
-
-/// What `kops delete cluster` would remove: it selects by tag, not by spec (kops.md 4.3). From the snapshot's inventory, so what was
-/// not read (instances, load balancers) is not listed.
-pub fn doomed(plan: &Plan, snapshot: &Snapshot) -> Vec<Doomed> {
-    let Some(aws) = &snapshot.aws else {
-        return vec![];
-    };
-    let cluster = &plan.spec.blue.cluster;
-    let key = format!("kubernetes.io/cluster/{cluster}");
-    let tag = |tags: &BTreeMap<String, String>| -> Option<String> {
-        match tags.get(&key).map(String::as_str) {
-            Some("shared") => return None,
-            Some(value) => return Some(format!("{key}={value}")),
-            None => {}
-        }
-        (tags.get("KubernetesCluster") == Some(cluster))
-            .then(|| format!("KubernetesCluster={cluster}"))
-    };
-    let mut list = vec![];
-    let mut add = |kind, id: &str, tags: &BTreeMap<String, String>, green_uses_it| {
-        if let Some(tag) = tag(tags) {
-            list.push(Doomed {
-                kind,
-                id: id.into(),
-                tag,
-                green_uses_it,
-            });
-        }
-    };
-    let used: BTreeSet<&str> = plan
-        .target
-        .cluster
-        .subnets
-        .iter()
-        .chain(plan.target.node_groups.iter().flat_map(|g| &g.subnets))
-        .map(String::as_str)
-        .collect();
-    if let Some(vpc) = &aws.vpc {
-        add("vpc", &vpc.id, &vpc.tags, !used.is_empty());
-    }
-    for s in &aws.subnets {
-        add("subnet", &s.id, &s.tags, used.contains(s.id.as_str()));
-    }
-    for g in &aws.security_groups {
-        // A group that lets green in is one that something green talks to.
-        let named = plan
-            .steps
-            .iter()
-            .any(|s| s.params["resource"]["group"] == g.id.as_str());
-        add("security-group", &g.id, &g.tags, named);
-    }
-    for r in &aws.roles {
-        let shared = plan
-            .target
-            .roles
-            .iter()
-            .any(|t| t.existing && t.name == r.name);
-        add("role", &r.name, &r.tags, shared);
-    }
-    // Retain does not save a volume from kops (kops#5526, kubernetes#66750; replay.md 57).
-    let mounted = volumes_of_green(plan, snapshot);
-    for v in aws.volumes.iter().flatten() {
-        add("volume", &v.id, &v.tags, mounted.contains(&v.id));
-    }
-    list
-}
-
-/// EBS volumes of PersistentVolumes that green has too.
-fn volumes_of_green(plan: &Plan, snapshot: &Snapshot) -> BTreeSet<String> {
-    let moves = |o: &Value| {
-        let id = ObjectId::of(o)?.to_string();
-        let (_, head) = plan.verdicts.head(&id).ok()??;
-        (!matches!(head.verdict, Fate::Skipped | Fate::Refused)).then_some(())
-    };
-    snapshot
-        .blue
-        .of_kind("PersistentVolume")
-        .filter(|o| moves(o).is_some())
-        .filter_map(|o| {
-            let text = |p: &str| o.pointer(p).and_then(Value::as_str);
-            let id =
-                text("/spec/awsElasticBlockStore/volumeID").or(text("/spec/csi/volumeHandle"))?;
-            Some(id.rsplit('/').next().unwrap_or(id).to_string())
-        })
-        .collect()
-}
 
 impl Engine {
     /// Ends the way back: reverse streams stop, original TTLs return, green's ExternalDNS may delete again. Answers false when all of it was done before.
@@ -161,6 +59,36 @@ impl Engine {
                 .at("zones")
                 .remedy("find out who changed them; blue's way back is still open"));
             }
+            // Sync comes last: only when everything that green owns is wanted by green (externaldns.md rule 13).
+            for (object, _) in self.external_dns() {
+                let unwanted = self
+                    .unwanted(&cx, &object, &zones)
+                    .await
+                    .map_err(|e| said(&object, e))?;
+                if !unwanted.is_empty() {
+                    return Err(Error::new(
+                        Kind::Blocked,
+                        format!("as `sync` it would change the zone: {}", unwanted.join("; ")),
+                    )
+                    .at(object)
+                    .remedy("these records have green's owner id but nothing on green wants them: add the object or remove the records, then finalize again; blue's way back is still open"));
+                }
+            }
+            // Blue's ExternalDNS deletes what it owns as soon as blue's Ingresses go (externaldns.md rule 16, trap 4).
+            crate::step::edns::still_stopped(&cx)
+                .await
+                .map_err(|e| said("blue's ExternalDNS", e))?;
+            let left = crate::step::handover::still_blues(&cx)
+                .await
+                .map_err(|e| said("zones", e))?;
+            if !left.is_empty() {
+                return Err(Error::new(
+                    Kind::Blocked,
+                    format!("ownership records of live names still carry blue's owner: {}", left.join(", ")),
+                )
+                .at("zones")
+                .remedy("whoever starts blue's ExternalDNS again would lose these names: roll back, or rewrite their owner; blue's way back is still open"));
+            }
             self.append(Record::Finalized {
                 what: BEGIN.into(),
                 data: json!({"by": self.options.by, "crossfade_version": env!("CARGO_PKG_VERSION")}),
@@ -176,8 +104,6 @@ impl Engine {
                 .await?;
             }
         }
-        self.part("original TTLs", async || self.original_ttls(&cx).await)
-            .await?;
         for (object, interval) in self.external_dns() {
             let part = format!("policy sync of {object}");
             self.part(&part, async || {
@@ -185,6 +111,9 @@ impl Engine {
             })
             .await?;
         }
+        // After green's ExternalDNS has lost the low TTL that it was told (--min-ttl): before, it would write it again.
+        self.part("original TTLs", async || self.original_ttls(&cx).await)
+            .await?;
         self.append(Record::Finalized {
             what: END.into(),
             data: json!({}),
@@ -280,15 +209,18 @@ impl Engine {
                 .iter()
                 .filter(|n| n.zone_id == zone && hosts.contains(&json!(n.host)))
             {
-                let Some(ttl) = before["records"][&name.host]["ttl"]
-                    .as_u64()
-                    .map(|t| t as u32)
-                else {
+                let row = match &name.set_identifier {
+                    None => name.host.clone(),
+                    Some(id) => format!("{}#{id}", name.host),
+                };
+                let Some(ttl) = before["records"][&row]["ttl"].as_u64().map(|t| t as u32) else {
                     continue;
                 };
-                let record = now
-                    .iter()
-                    .find(|r| r.name.trim_end_matches('.') == name.host && r.rtype == name.rtype);
+                let record = now.iter().find(|r| {
+                    r.name.trim_end_matches('.') == name.host
+                        && r.rtype == name.rtype
+                        && r.set_identifier == name.set_identifier
+                });
                 let Some(record) =
                     record.filter(|r| r.ttl == Some(low as u32) && ttl != low as u32)
                 else {
@@ -297,17 +229,21 @@ impl Engine {
                 if name.ttl_annotation {
                     watch.push((zone.into(), name.host.clone(), name.rtype.clone(), ttl));
                 } else {
-                    changes.push(Change::Delete(record.clone()));
-                    changes.push(Change::Create(RecordSet {
+                    let new = RecordSet {
                         ttl: Some(ttl),
                         ..record.clone()
-                    }));
+                    };
+                    changes.push((
+                        (),
+                        vec![Change::Delete(record.clone()), Change::Create(new)],
+                    ));
                     restored.push(name.host.clone());
                 }
             }
-            if !changes.is_empty() {
+            for batch in crate::edns::switch::pack(changes) {
+                let batch: Vec<Change> = batch.into_iter().flat_map(|(_, c)| c).collect();
                 let comment = format!("crossfade {} finalize: original TTLs", self.run_id());
-                self.world.dns.change(zone, &changes, &comment).await?;
+                self.world.dns.change(zone, &batch, &comment).await?;
             }
         }
         // Green's ExternalDNS writes the annotated ones.
@@ -342,28 +278,9 @@ impl Engine {
     ) -> StepResult<Value> {
         let id: ObjectId = workload_id(object)?;
         let green = must_get(self.world.green.as_ref(), &id).await?;
-        let (place, args) = policy_args(&green).ok_or_else(|| StepError::Refused {
-            object: object.into(),
-            why: "it has no argument --policy=upsert-only".into(),
-            remedy: "set --policy=sync on it by hand when you want it".into(),
-        })?;
-        let wanted: Vec<Value> = args
-            .iter()
-            .map(|a| {
-                if a == "--policy=upsert-only" {
-                    json!("--policy=sync")
-                } else {
-                    a.clone()
-                }
-            })
-            .collect();
-        if wanted == args {
+        let Some(syncing) = as_sync(object, &green)? else {
             return Ok(json!({"policy": "sync", "changed": false}));
-        }
-        let mut syncing = green.clone();
-        if let Some(slot) = syncing.pointer_mut(&place) {
-            *slot = Value::Array(wanted.clone());
-        }
+        };
         let changes = crate::step::handover::dry_run(cx, &syncing, zones).await?;
         if !changes.is_empty() {
             return Err(StepError::Refused {
@@ -403,6 +320,13 @@ impl Engine {
         Ok(json!({"policy": "sync", "changed": true}))
     }
 
+    /// What green's ExternalDNS would change if it ran as `sync` now.
+    async fn unwanted(&self, cx: &Cx, object: &str, zones: &[String]) -> StepResult<Vec<String>> {
+        let green = must_get(self.world.green.as_ref(), &workload_id(object)?).await?;
+        let syncing = as_sync(object, &green)?.unwrap_or(green);
+        crate::step::handover::dry_run(cx, &syncing, zones).await
+    }
+
     async fn zones(&self, zones: &[String]) -> StepResult<Value> {
         let mut all = vec![];
         for zone in zones {
@@ -436,6 +360,34 @@ impl Engine {
         }
         Ok(())
     }
+}
+
+/// The Deployment with policy sync, and without the low TTL that it was told for the cutover; `None` when it is that already.
+fn as_sync(object: &str, green: &Value) -> StepResult<Option<Value>> {
+    let (place, args) = policy_args(green).ok_or_else(|| StepError::Refused {
+        object: object.into(),
+        why: "it has no argument --policy=upsert-only".into(),
+        remedy: "set --policy=sync on it by hand when you want it".into(),
+    })?;
+    let wanted: Vec<Value> = args
+        .iter()
+        .filter(|a| !a.as_str().is_some_and(|a| a.starts_with("--min-ttl=")))
+        .map(|a| {
+            if a == "--policy=upsert-only" {
+                json!("--policy=sync")
+            } else {
+                a.clone()
+            }
+        })
+        .collect();
+    if wanted == args {
+        return Ok(None);
+    }
+    let mut syncing = green.clone();
+    if let Some(slot) = syncing.pointer_mut(&place) {
+        *slot = Value::Array(wanted);
+    }
+    Ok(Some(syncing))
 }
 
 /// Place and content of the argument list that holds the policy.

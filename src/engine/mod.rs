@@ -3,6 +3,7 @@
 //! Steps form a graph and up to [`Options::parallel`] of them run at once, all in one task: when the journal dies, everything stops at
 //! that moment. Nothing here knows what a step does or which world it drives; time is tokio's, so a rehearsal pauses it.
 
+pub mod decommission;
 mod events;
 pub mod finalize;
 mod graph;

@@ -1,10 +1,10 @@
 //! Names to hand over, and who writes DNS on blue (externaldns.md 8, rules 1, 3, 4, 5).
 
 use super::model::{Finding, Name, Severity};
-use crate::edns::{self, Config};
+use crate::edns::{self, Config, Holder};
 use crate::object::{annotation, digest};
 use crate::snapshot::roll::Found;
-use crate::spec::model::Spec;
+use crate::spec::model::{DnsWave, Spec};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -17,6 +17,8 @@ pub(super) struct Names {
     pub instances: Vec<(String, Config)>,
     /// Zone ids by name without final dot, for zones that are touched.
     pub zones: BTreeMap<String, String>,
+    /// Whether blue keeps AAAA records: then green has to as well, or IPv6 clients would stay on blue.
+    pub ipv6: bool,
     /// Hashes of record sets that will be touched.
     pub basis: BTreeMap<String, String>,
     /// Findings.
@@ -79,28 +81,58 @@ impl Names {
 fn instances(snapshot: &Found, findings: &mut Vec<Finding>) -> Vec<(String, Config)> {
     let mut out = vec![];
     for e in snapshot.blue.entries() {
-        if e.child
-            || !matches!(
-                e.id.kind.as_str(),
-                "Deployment" | "StatefulSet" | "DaemonSet" | "CronJob" | "Pod"
-            )
+        if !matches!(
+            e.id.kind.as_str(),
+            "Deployment"
+                | "StatefulSet"
+                | "DaemonSet"
+                | "ReplicaSet"
+                | "ReplicationController"
+                | "CronJob"
+                | "Job"
+                | "Pod"
+        ) || e.child && made_by_workload(e.object)
         {
             continue;
         }
-        match Config::of_workload(e.object) {
-            Some(Ok(c)) => out.push((e.name.clone(), c)),
-            Some(Err(why)) => findings.push(finding(
-                "DNS-05",
-                Severity::Blocker,
-                &e.name,
-                why.message,
-                "Give the image a version tag and correct its arguments: ownership cannot be told otherwise.",
-            )),
-            None => {}
+        for found in Config::all_of_workload(e.object) {
+            match found {
+                Ok(c) => out.push((e.name.clone(), c)),
+                Err(why) => findings.push(finding(
+                    "DNS-05",
+                    Severity::Blocker,
+                    &e.name,
+                    why.message,
+                    "Give the image a version tag (or the pods a label app.kubernetes.io/version) and correct its arguments: ownership cannot be told otherwise.",
+                )),
+            }
         }
     }
     out.sort_by(|a, b| a.0.cmp(&b.0));
     out
+}
+
+/// Whether a workload that is listed itself makes the object; one that an operator's own resource makes is an instance of its own.
+fn made_by_workload(object: &Value) -> bool {
+    let owners = object.pointer("/metadata/ownerReferences");
+    owners
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .any(|o| {
+            matches!(
+                o["kind"].as_str(),
+                Some(
+                    "Deployment"
+                        | "StatefulSet"
+                        | "DaemonSet"
+                        | "ReplicaSet"
+                        | "ReplicationController"
+                        | "CronJob"
+                        | "Job"
+                )
+            )
+        })
 }
 
 /// Classifies every record of the zones and picks those that move.
@@ -140,7 +172,24 @@ pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
             ));
         }
     }
-    let mut taken: BTreeSet<(String, String)> = BTreeSet::new();
+    for (instance, config) in &n.instances {
+        let mut seen: BTreeSet<&str> = BTreeSet::new();
+        for z in snapshot.zones.iter().filter(|z| config.sees_zone(&z.zone)) {
+            if !seen.insert(&z.zone.name) {
+                n.findings.push(finding(
+                    "DNS-01",
+                    Severity::Blocker,
+                    instance,
+                    format!(
+                        "sees two zones named {} (public and private): their records are one row to it, and a change goes to both (externaldns.md trap 20)",
+                        z.zone.name.trim_end_matches('.')
+                    ),
+                    "Give it --aws-zone-type or --zone-id-filter, and let it write both zones anew.",
+                ));
+            }
+        }
+    }
+    let mut taken: BTreeMap<(String, String, Option<String>), usize> = BTreeMap::new();
     for zr in &snapshot.zones {
         let zone_name = zr.zone.name.trim_end_matches('.').to_string();
         if !wanted_zone(&zone_name) {
@@ -171,6 +220,10 @@ pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
                 .into_iter()
                 .map(|e| (e.name, e.resource))
                 .collect();
+            let classes: BTreeMap<_, edns::Class> = edns::classify(&zr.records, config)
+                .into_iter()
+                .map(|c| (c.key.clone(), c))
+                .collect();
             for (o, r) in edns::ownership(&zr.records, config)
                 .into_iter()
                 .zip(zr.records.iter().filter(|r| !is_registry(r)))
@@ -183,7 +236,12 @@ pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
                 let ours = o.owner.as_deref() == Some(config.owner.as_str());
                 if !ours {
                     if let Some(object) = wanted.get(&host) {
-                        let owner = o.owner.clone().unwrap_or_else(|| "nobody".into());
+                        let owner = match &classes[&o.key].holder {
+                            Holder::Unreadable => {
+                                "an owner that stands encrypted in its TXT".into()
+                            }
+                            _ => o.owner.clone().unwrap_or_else(|| "nobody".into()),
+                        };
                         n.findings.push(finding(
                             "DNS-02",
                             Severity::Blocker,
@@ -205,34 +263,27 @@ pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
                     ));
                     continue;
                 };
-                if o.key.set_identifier.is_some() {
-                    n.findings.push(finding(
-                        "DNS-06",
-                        Severity::Blocker,
-                        &record,
-                        "a routed record (weight, region, ...): handing it over is not supported yet".into(),
-                        "Make it a simple record before the migration.",
-                    ));
-                    continue;
-                }
-                if o.key.rtype == "AAAA" {
-                    n.findings.push(finding(
-                        "DNS-06",
-                        Severity::Blocker,
-                        &record,
-                        "green manages no AAAA records, this one would stay on blue".into(),
-                        "Exclude AAAA on blue and let its record go before the migration.",
-                    ));
-                    continue;
-                }
-                if !taken.insert((zr.zone.id.clone(), host.clone())) {
-                    continue;
-                }
+                n.ipv6 |= o.key.rtype == "AAAA";
                 for key in std::iter::once(&o.key).chain(&o.txt) {
                     if let Some(set) = sets.get(key) {
                         n.basis.insert(key.to_string(), digest(&json!(set)));
                     }
                 }
+                let txt = o.txt.iter().map(|k| k.name.clone());
+                let row = (
+                    zr.zone.id.clone(),
+                    host.clone(),
+                    o.key.set_identifier.clone(),
+                );
+                if let Some(at) = taken.get(&row) {
+                    // A and AAAA of one name move together.
+                    let name = &mut n.names[*at];
+                    name.txt.extend(txt);
+                    name.txt.sort();
+                    name.txt.dedup();
+                    continue;
+                }
+                taken.insert(row, n.names.len());
                 n.zones.insert(zone_name.clone(), zr.zone.id.clone());
                 let annotated =
                     annotation(object, &format!("{}ttl", config.annotation_prefix)).is_some();
@@ -244,7 +295,9 @@ pub(super) fn names(spec: &Spec, snapshot: &Found) -> Names {
                     ttl: if r.alias.is_some() { None } else { r.ttl },
                     ttl_annotation: annotated && r.alias.is_none(),
                     wave: 0,
-                    txt: o.txt.iter().map(|k| k.name.clone()).collect(),
+                    txt: txt.collect(),
+                    set_identifier: o.key.set_identifier.clone(),
+                    owner: Some(config.owner.clone()),
                 });
             }
         }
@@ -260,7 +313,7 @@ fn is_registry(r: &crate::world::dns::RecordSet) -> bool {
             .is_some_and(|v| edns::Heritage::parse(v).is_some())
 }
 
-/// The canary alone first, then waves of the declared size, hosts in order.
+/// The canary alone first, then declared waves, then waves of the declared size, hosts in order.
 fn waves(spec: &Spec, n: &mut Names) {
     n.names
         .sort_by(|a, b| (&a.host, &a.zone_id).cmp(&(&b.host, &b.zone_id)));
@@ -280,16 +333,91 @@ fn waves(spec: &Spec, n: &mut Names) {
             "Name a host under dns.canary that the plan hands over.",
         ));
     }
-    let first = u32::from(canary.is_some());
-    let mut index: u32 = 0;
-    for name in &mut n.names {
-        if canary.as_deref() == Some(name.host.as_str()) {
-            name.wave = 0;
-            continue;
-        }
-        name.wave = first + index.checked_div(spec.dns.wave_size).unwrap_or(0);
-        index += 1;
+    let mut wave_of: BTreeMap<String, u32> = BTreeMap::new();
+    let mut next = u32::from(canary.is_some());
+    if let Some(c) = &canary {
+        wave_of.insert(c.clone(), 0);
     }
-    n.names
-        .sort_by(|a, b| (a.wave, &a.host, &a.zone_id).cmp(&(b.wave, &b.host, &b.zone_id)));
+    // Waves by list come first, in their order; a host belongs to the first that names it or its namespace.
+    for (number, wave) in spec.dns.waves.iter().enumerate() {
+        let mut any = false;
+        for name in &n.names {
+            if takes(wave, name) && !wave_of.contains_key(&name.host) {
+                wave_of.insert(name.host.clone(), next);
+                any = true;
+            }
+        }
+        if any {
+            next += 1;
+        } else {
+            n.findings.push(finding(
+                "DNS-04",
+                Severity::Warning,
+                &format!("dns.waves[{number}]"),
+                "the wave takes no name that blue owns".into(),
+                "Correct its hosts or namespaces, or take it out.",
+            ));
+        }
+    }
+    let mut index: u32 = 0;
+    for name in &n.names {
+        if !wave_of.contains_key(&name.host) {
+            let wave = next + index.checked_div(spec.dns.wave_size).unwrap_or(0);
+            wave_of.insert(name.host.clone(), wave);
+            index += 1;
+        }
+    }
+    together(&n.names, &mut wave_of);
+    for name in &mut n.names {
+        name.wave = wave_of.get(&name.host).copied().unwrap_or(next);
+    }
+    n.names.sort_by(|a, b| {
+        (a.wave, &a.host, &a.zone_id, &a.set_identifier).cmp(&(
+            b.wave,
+            &b.host,
+            &b.zone_id,
+            &b.set_identifier,
+        ))
+    });
+}
+
+/// Whether a declared wave takes a name.
+fn takes(wave: &DnsWave, name: &Name) -> bool {
+    let host = wave.hosts.iter().any(|h| {
+        let h = h.trim_end_matches('.').to_lowercase();
+        // `*.x` stands for the record of that name and for all below it.
+        h == name.host
+            || h.strip_prefix('*')
+                .is_some_and(|below| name.host.ends_with(below))
+    });
+    let namespace = name.object.split('/').nth(1);
+    host || namespace.is_some_and(|ns| wave.namespaces.iter().any(|w| w == ns))
+}
+
+/// Hosts that share an ownership TXT (`a-team` and `team`, externaldns.md trap 17) change in one batch: they are in one wave, the earlier one.
+fn together(names: &[Name], wave_of: &mut BTreeMap<String, u32>) {
+    let mut by_txt: BTreeMap<(&str, &str), BTreeSet<&str>> = BTreeMap::new();
+    for n in names {
+        for t in &n.txt {
+            by_txt.entry((&n.zone_id, t)).or_default().insert(&n.host);
+        }
+    }
+    by_txt.retain(|_, hosts| hosts.len() > 1);
+    loop {
+        let mut moved = false;
+        for hosts in by_txt.values() {
+            let first = hosts.iter().filter_map(|h| wave_of.get(*h)).min().copied();
+            for h in hosts {
+                if let (Some(first), Some(w)) = (first, wave_of.get_mut(*h))
+                    && *w > first
+                {
+                    *w = first;
+                    moved = true;
+                }
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
 }

@@ -123,7 +123,7 @@ pub(super) fn objects(spec: &Spec, snapshot: &Found, names: &Names, house: &Hous
     out
 }
 
-/// externaldns.md rule 9: upsert-only, explicit annotation prefix, blue's affix and wildcard, own zones, no AAAA.
+/// externaldns.md rule 9: upsert-only, explicit annotation prefix, blue's affix and wildcard, own zones, AAAA only where blue has them, low TTLs kept.
 pub(super) fn args(spec: &Spec, names: &Names) -> Vec<String> {
     let version = Version::of_image(&spec.dns.external_dns.image).unwrap_or(Version::new(0, 21, 0));
     let blue = &names.instances[0].1;
@@ -164,10 +164,23 @@ pub(super) fn args(spec: &Spec, names: &Names) -> Vec<String> {
     if version.at_least(20, 0) {
         args.push(format!("--annotation-prefix={}", annotation_prefix(names)));
     }
-    if version.at_least(14, 0) {
+    // AAAA only where blue keeps them: since 0.16 every alias brings one (externaldns.md trap 13).
+    if !names.ipv6 && version.at_least(14, 0) {
         args.push("--exclude-record-types=AAAA".into());
     }
+    // A TTL that was lowered in the zone has no annotation: green's next UPSERT would write 300 (trap 10, rule 18). Taken out at finalize.
+    if version.at_least(21, 0)
+        && names
+            .names
+            .iter()
+            .any(|n| n.ttl.is_some() && !n.ttl_annotation)
+    {
+        args.push(format!("--min-ttl={}s", spec.dns.low_ttl));
+    }
     args.push("--managed-record-types=A".into());
+    if names.ipv6 {
+        args.push("--managed-record-types=AAAA".into());
+    }
     args.push("--managed-record-types=CNAME".into());
     args.push("--log-format=json".into());
     args

@@ -430,6 +430,12 @@ pub struct Name {
     pub wave: u32,
     /// Registry TXT names that carry ownership now, with final dot.
     pub txt: Vec<String>,
+    /// Set identifier of a routed record (weight, region, ...); a host with several has a row for each.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_identifier: Option<String>,
+    /// Owner id on blue; absent in a plan of before it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<String>,
 }
 
 /// A phase, in order.

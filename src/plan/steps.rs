@@ -80,10 +80,29 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
         json!({}),
         [1, 20],
     );
+    let proof =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    let pins = if proof.is_empty() {
+        pins
+    } else {
+        b.add(
+            "preflight/access",
+            Phase::Preflight,
+            "access.assume",
+            &[pins],
+            Promise::None("reads only".into()),
+            format!(
+                "prove that the caller can act as {}",
+                people(proof.len(), "admin role")
+            ),
+            json!({"principals": proof}),
+            [1, 20],
+        )
+    };
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
     let layout = waves::layout(i.verdicts, i.generated);
-    let replayed = replay(&mut b, &provisioned, &layout.stages);
+    let replayed = replay(&mut b, &provisioned, &layout);
     let streams = streams(i, &mut b, &pins);
     let proven = unpark(i, &mut b, &replayed, nodes.as_slice(), &streams, &layout);
     let mut gate = proven.clone();
@@ -263,6 +282,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
         }
         ids.push(id);
     }
+    prove_access(i, b, &mut ids);
     let mut nodes = vec![];
     if !groups.is_empty() {
         nodes.push(b.add(
@@ -279,18 +299,80 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
-fn replay(b: &mut Builder, provisioned: &[String], stages: &[Stage]) -> Vec<String> {
+/// Before anything else is built on green: its admins get in, not only the caller (nobody is locked out with the role of the run).
+fn prove_access(i: &Input, b: &mut Builder, ids: &mut Vec<String>) {
+    let principals =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    if principals.is_empty() {
+        return;
+    }
+    let cluster = format!("provision/cluster/{}", i.target.cluster.name);
+    let entries: Vec<String> = ids
+        .iter()
+        .filter(|id| id.starts_with("provision/access-entry/"))
+        .cloned()
+        .collect();
+    let proven = b.add(
+        "provision/access-proven",
+        Phase::Provision,
+        "access.prove",
+        &entries,
+        Promise::None("reads only".into()),
+        format!(
+            "prove that green lets {} in, with all rights",
+            people(principals.len(), "admin role")
+        ),
+        json!({"principals": principals}),
+        [5, 60],
+    );
+    for s in b.steps.iter_mut() {
+        if s.phase == Phase::Provision && s.needs.contains(&cluster) && !entries.contains(&s.id) {
+            s.needs.push(proven.clone());
+            s.needs.sort();
+        }
+    }
+    ids.push(proven);
+}
+
+fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
-        .filter(|p| p.starts_with("provision/cluster/") || p.starts_with("provision/access-entry/"))
+        .filter(|p| {
+            ["cluster/", "access-entry/", "access-proven"]
+                .iter()
+                .any(|k| {
+                    p.strip_prefix("provision/")
+                        .is_some_and(|p| p.starts_with(k))
+                })
+        })
         .cloned()
         .collect();
     let mut done = vec![];
-    for stage in stages {
+    // What green makes by itself is there when its namespace is.
+    let mut namespaces = before.clone();
+    for stage in &layout.stages {
         let id = wave(b, "replay", Phase::Replay, &before, stage);
+        if stage.name == "namespaces" {
+            namespaces = vec![id.clone()];
+        }
         before = vec![id.clone()];
         done.push(id);
+    }
+    if !layout.merged.is_empty() {
+        done.push(b.add(
+            "replay/defaults",
+            Phase::Replay,
+            "replay.merge",
+            &namespaces,
+            Promise::Exact,
+            format!(
+                "add pull secrets and annotations to {} that green makes by itself",
+                people(layout.merged.len(), "service account")
+            ),
+            json!({"objects": layout.merged}),
+            [1, 5 + layout.merged.len() as u32 / 5],
+        ));
     }
     done
 }
@@ -630,7 +712,7 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
     }
     let mut stops = vec![];
     for (object, config) in &i.names.instances {
-        if !object.starts_with("deployment/") {
+        if !object.starts_with("deployment/") && !object.starts_with("statefulset/") {
             continue;
         }
         stops.push(b.add(
@@ -663,21 +745,31 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
         json!({"seconds": drain, "direction": "back"}),
         [0, 1],
     )];
+    let canary = i.spec.dns.canary.is_some();
+    let mut handovers: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let waves: BTreeSet<u32> = i.names.names.iter().map(|n| n.wave).collect();
+    let last_wave = waves.last().copied();
     for wave in waves {
+        // A canary that is held stops the run; of any other wave the held names wait for the last step, and the others go on.
+        let hold = !(canary && wave == 0);
         let mut ids = vec![];
+        let mut watched: Vec<&str> = vec![];
         for (zone_name, zone) in &i.names.zones {
-            let hosts: Vec<&str> = i
+            let mut hosts: Vec<&str> = i
                 .names
                 .names
                 .iter()
                 .filter(|n| n.wave == wave && n.zone_id == *zone)
                 .map(|n| n.host.as_str())
                 .collect();
+            hosts.dedup();
             if hosts.is_empty() {
                 continue;
             }
-            ids.push(b.add(
+            let probed =
+                |h: &&str| !h.starts_with("*.") && !i.spec.probes.skip.iter().any(|s| s == h);
+            watched.extend(hosts.iter().copied().filter(probed));
+            let id = b.add(
                 &format!("cutover/handover/{wave}/{zone_name}"),
                 Phase::Cutover,
                 "dns.handover",
@@ -688,11 +780,56 @@ fn cutover(i: &Input, b: &mut Builder, before: &[String]) -> Vec<String> {
                     people(hosts.len(), "name"),
                     shortened(&hosts)
                 ),
-                json!({"zone_id": zone, "names": hosts, "wave": wave}),
+                json!({"zone_id": zone, "names": hosts, "wave": wave, "hold": hold}),
                 [1, 60],
-            ));
+            );
+            if hold {
+                handovers.entry(zone_name).or_default().push(id.clone());
+            }
+            ids.push(id);
         }
         last = ids;
+        let gate = i.spec.dns.wave_gate_seconds;
+        if gate > 0 && Some(wave) != last_wave && !watched.is_empty() {
+            last = vec![b.add(
+                &format!("cutover/gate/{wave}"),
+                Phase::Cutover,
+                "soak.watch",
+                &last,
+                Promise::None("reads only".into()),
+                format!("watch wave {wave} for {gate} s before the next one"),
+                json!({"hosts": watched, "seconds": gate, "part": true}),
+                [gate, gate + 5],
+            )];
+        }
+    }
+    for (zone_name, held_of) in handovers {
+        let zone = &i.names.zones[zone_name];
+        let mut hosts: Vec<&str> = i
+            .names
+            .names
+            .iter()
+            .filter(|n| n.zone_id == *zone)
+            .map(|n| n.host.as_str())
+            .collect();
+        hosts.sort_unstable();
+        hosts.dedup();
+        let mut needs = last.clone();
+        needs.extend(held_of.iter().cloned());
+        last =
+            vec![
+                b.add(
+                    &format!("cutover/handover/held/{zone_name}"),
+                    Phase::Cutover,
+                    "dns.handover",
+                    &needs,
+                    Promise::Exact,
+                    "hand over what was held back in its wave; stop while anything of it is left"
+                        .into(),
+                    json!({"zone_id": zone, "names": hosts, "held_of": held_of}),
+                    [0, 5],
+                ),
+            ];
     }
     let ns = generated::namespace(i.spec, i.names);
     let object =

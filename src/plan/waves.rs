@@ -112,6 +112,11 @@ pub(crate) fn is_last(kind: &str) -> bool {
     LAST.contains(&kind)
 }
 
+/// Whether green makes an object by itself: what people added to it is merged into it (replay.md 24 and 37, `step::replay_merge`).
+pub(crate) fn is_merged(object: &str) -> bool {
+    object.starts_with("serviceaccount/") && object.ends_with("/default")
+}
+
 fn number(wave: &str) -> Option<usize> {
     WAVES.iter().position(|(name, _)| *name == wave)
 }
@@ -154,6 +159,8 @@ pub(super) struct Layout<'a> {
     pub late: Vec<Stage<'a>>,
     /// After that: what must find its backend (replay.md 63, 64).
     pub last: Vec<&'a str>,
+    /// What green makes by itself once its namespace stands.
+    pub merged: Vec<&'a str>,
 }
 
 /// Lays out the verdicts (sorted by object, as a plan has them) and green's own objects.
@@ -175,6 +182,10 @@ pub(super) fn layout<'a>(verdicts: &'a [Verdict], generated: &[Value]) -> Layout
         }
         if is_last(kind(target)) {
             out.last.push(&v.object);
+            continue;
+        }
+        if is_merged(&v.object) {
+            out.merged.push(&v.object);
             continue;
         }
         let place = places.of(n, target);

@@ -53,7 +53,7 @@ pub use workloads::SINGLETON;
 pub const UID_OF: &str = "crossfade:uid-of:";
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use crate::object::{Canonical, ObjectId, digest};
 use serde_json::Value;

@@ -1,5 +1,6 @@
 //! The types of `migration.yaml` (`crossfade.dev/v1alpha1`). Never `flatten` or `untagged`: both lose line and column.
 
+use super::connections::Connections;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +40,9 @@ pub struct Spec {
     /// Limits that the plan must respect.
     #[serde(default)]
     pub limits: Limits,
+    /// How the API servers are reached, where not directly.
+    #[serde(default, skip_serializing_if = "Connections::is_default")]
+    pub connections: Connections,
     /// Findings that somebody has read and accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<Waiver>,
@@ -426,8 +430,14 @@ pub struct Dns {
     pub low_ttl: u32,
     /// Host that is switched first, alone.
     pub canary: Option<String>,
-    /// Hosts per wave after the canary; all at once when 0.
+    /// Hosts per wave after the canary and the declared waves; all at once when 0.
     pub wave_size: u32,
+    /// Waves by host or namespace, in order, after the canary; what none of them names comes last.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waves: Vec<DnsWave>,
+    /// Seconds for which the hosts of each wave must answer before the next wave begins, 0 to 86400; no watch when 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub wave_gate_seconds: u32,
     /// Seconds after a switch during which some clients still go to the side that was left; writes stay closed that long. Never less
     /// than `lowTtl`; 60 is also the TTL of load balancer aliases and the floor of many resolvers. 1 to 86400.
     pub drain_seconds: u32,
@@ -442,10 +452,30 @@ impl Default for Dns {
             low_ttl: 60,
             canary: None,
             wave_size: 0,
+            waves: vec![],
+            wave_gate_seconds: 0,
             drain_seconds: 60,
             external_dns: ExternalDns::default(),
         }
     }
+}
+
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+fn is_false(on: &bool) -> bool {
+    !on
+}
+
+/// Names that are switched together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct DnsWave {
+    /// Hosts; `*.shop.test` also stands for all names below `shop.test`.
+    pub hosts: Vec<String>,
+    /// Namespaces of the objects that want the names.
+    pub namespaces: Vec<String>,
 }
 
 /// ExternalDNS of green.
@@ -568,6 +598,12 @@ pub struct Probes {
     pub proxy: Option<String>,
     /// Hosts that are not probed.
     pub skip: Vec<String>,
+    /// Response headers that must be the same on both sides before a name moves.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub same_headers: Vec<String>,
+    /// Whether the body must be the same on both sides before a name moves.
+    #[serde(skip_serializing_if = "is_false")]
+    pub same_body: bool,
 }
 
 impl Default for Probes {
@@ -577,6 +613,8 @@ impl Default for Probes {
             resolver: None,
             proxy: None,
             skip: vec![],
+            same_headers: vec![],
+            same_body: false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod connections;
 mod control_plane;
 mod green;
 
@@ -53,6 +54,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.connections(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;
@@ -169,6 +171,13 @@ impl Checker<'_> {
             &["dns", "drainSeconds"],
             dns.drain_seconds.into(),
             1,
+            86400,
+            " seconds",
+        )?;
+        self.range(
+            &["dns", "waveGateSeconds"],
+            dns.wave_gate_seconds.into(),
+            0,
             86400,
             " seconds",
         )?;

@@ -46,15 +46,19 @@ struct Undo {
 
 impl Drain {
     fn left(&self, cx: &Cx, since: Timestamp) -> Settle {
-        let until = since + SignedDuration::from_secs(i64::from(self.seconds));
+        // Never less than what was really served: somebody's ExternalDNS may have put a lowered TTL back in the days between.
+        let seconds = self.seconds.max(super::handover::longest_ttl(
+            cx,
+            self.direction == Direction::Back,
+        ));
+        let until = since + SignedDuration::from_secs(i64::from(seconds));
         let left = until.duration_since(cx.world.clock.now()).as_secs_f64();
         if left <= 0.0 {
             return Settle::Ready;
         }
         Settle::Pending {
             why: format!(
-                "caches to forget the side that was left, {} s{}",
-                self.seconds,
+                "caches to forget the side that was left, {seconds} s{}",
                 super::util::hours(left as i64)
             ),
             poll: Duration::from_secs_f64(left.clamp(0.5, 30.0)),

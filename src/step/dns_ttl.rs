@@ -3,10 +3,13 @@
 //! A TTL that comes from an annotation is lowered there, because ExternalDNS would put it back within one loop; any other is lowered in
 //! the zone. Aliases have no TTL and registry TXTs are never touched: a later DELETE of the pair would fail (externaldns.md rule 5, trap 11).
 
+use super::handover::IN_SYNC;
 use super::util::{Expect, at, must_get, params, recorded, refused, set};
 use super::{Cx, Settle, Step, StepError, StepResult};
+use crate::edns::switch;
 use crate::plan::model::Name;
 use crate::world::dns::{Change, RecordSet};
+use crate::world::{Class, Error};
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -44,7 +47,14 @@ struct Before {
 
 #[derive(Serialize, Deserialize)]
 struct After {
+    /// Only in journals of before there could be several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     change: Option<String>,
+    #[serde(default)]
+    changes: Vec<String>,
+    /// TTLs that blue's ExternalDNS wrote for us: the ids of its changes are not known.
+    #[serde(default)]
+    by_blue: bool,
     /// Largest TTL that was served before, seconds.
     longest_old_ttl: u32,
 }
@@ -64,6 +74,7 @@ impl Lower {
             let record = zone.iter().find(|r| {
                 r.name.trim_end_matches('.') == name.host
                     && r.rtype == name.rtype
+                    && r.set_identifier == name.set_identifier
                     && r.alias.is_none()
             });
             let record = record.ok_or_else(|| {
@@ -73,43 +84,57 @@ impl Lower {
                     "make a new plan",
                 )
             })?;
-            found.insert(name.host.clone(), record.clone());
+            found.insert(key(name), record.clone());
         }
         Ok(found)
     }
 
-    /// Sends one atomic batch that gives each record the TTL that `ttl` says, leaving out those that have it already.
+    /// Gives each record the TTL that `ttl` says, leaving out those that have it already; answers the ids of the changes.
     async fn retime(
         &self,
         cx: &Cx,
         now: &BTreeMap<String, RecordSet>,
         ttl: impl Fn(&str) -> Option<u32>,
-    ) -> StepResult<Option<String>> {
-        let mut changes = vec![];
+    ) -> StepResult<Vec<String>> {
+        let mut work = vec![];
         for name in self.names(cx).filter(|n| !n.ttl_annotation) {
-            let record = &now[&name.host];
-            let wanted = ttl(&name.host);
+            let record = &now[&key(name)];
+            let wanted = ttl(&key(name));
             if wanted.is_some() && record.ttl != wanted {
-                changes.push(Change::Delete(record.clone()));
-                changes.push(Change::Create(RecordSet {
+                let new = RecordSet {
                     ttl: wanted,
                     ..record.clone()
-                }));
+                };
+                work.push((
+                    (),
+                    vec![Change::Delete(record.clone()), Change::Create(new)],
+                ));
             }
         }
-        if changes.is_empty() {
-            return Ok(None);
+        let mut ids = vec![];
+        for batch in switch::pack(work) {
+            let changes: Vec<Change> = batch.into_iter().flat_map(|(_, c)| c).collect();
+            let comment = format!("crossfade {} {}", cx.run, cx.step);
+            match cx.world.dns.change(&self.zone_id, &changes, &comment).await {
+                Ok(id) => ids.push(id),
+                // A record moved since we looked: look again, its other fields are blue's to change (blue's ExternalDNS still runs).
+                Err(e) if e.class == Class::Conflict => {
+                    return Err(Error::new(Class::NotReady, e.at, e.message)
+                        .remedy("a record changes under our hands: look who writes it")
+                        .into());
+                }
+                Err(e) => return Err(e.into()),
+            }
         }
-        Ok(Some(
-            cx.world
-                .dns
-                .change(
-                    &self.zone_id,
-                    &changes,
-                    &format!("crossfade {} {}", cx.run, cx.step),
-                )
-                .await?,
-        ))
+        Ok(ids)
+    }
+}
+
+/// What a name goes by here: its host, and its set identifier where it has one.
+fn key(name: &Name) -> String {
+    match &name.set_identifier {
+        None => name.host.clone(),
+        Some(id) => format!("{}#{id}", name.host),
     }
 }
 
@@ -141,9 +166,11 @@ impl Step for Lower {
             .await?;
         }
         let now = self.records(cx).await?;
-        let change = self.retime(cx, &now, |_| Some(self.low_ttl)).await?;
+        let changes = self.retime(cx, &now, |_| Some(self.low_ttl)).await?;
         Ok(json!(After {
-            change,
+            change: None,
+            changes,
+            by_blue: !before.annotations.is_empty(),
             longest_old_ttl: before
                 .records
                 .values()
@@ -173,13 +200,13 @@ impl Step for Lower {
                 poll,
             });
         }
-        if let Some(change) = &after.change
-            && !cx.world.dns.in_sync(change).await?
-        {
-            return Ok(Settle::Pending {
-                why: "Route 53 to have the lower TTLs on all name servers".into(),
-                poll,
-            });
+        for change in after.change.iter().chain(&after.changes) {
+            if !cx.world.dns.in_sync(change).await? {
+                return Ok(Settle::Pending {
+                    why: "Route 53 to have the lower TTLs on all name servers".into(),
+                    poll,
+                });
+            }
         }
         Ok(Settle::Ready)
     }
@@ -200,8 +227,8 @@ impl Step for Lower {
         let now = self.records(cx).await?;
         for name in self.names(cx).filter(|n| !n.ttl_annotation) {
             let (found, old) = (
-                now[&name.host].ttl,
-                before.records.get(&name.host).and_then(|r| r.ttl),
+                now[&key(name)].ttl,
+                before.records.get(&key(name)).and_then(|r| r.ttl),
             );
             if found != Some(self.low_ttl) && found != old {
                 return Err(StepError::Changed {
@@ -211,8 +238,8 @@ impl Step for Lower {
                 });
             }
         }
-        self.retime(cx, &now, |host| {
-            before.records.get(host).and_then(|r| r.ttl)
+        self.retime(cx, &now, |name| {
+            before.records.get(name).and_then(|r| r.ttl)
         })
         .await?;
         Ok(())
@@ -257,9 +284,15 @@ impl Step for Wait {
     }
     async fn apply(&self, cx: &Cx, _: &Value) -> StepResult<Value> {
         let after: After = recorded(&self.ttl_step, &cx.output(&self.ttl_step)?)?;
-        // From now on, because now every name server shows the low TTL: the last old answer was given before.
-        let deadline =
-            cx.world.clock.now() + SignedDuration::from_secs(i64::from(after.longest_old_ttl));
+        // From now on, because now every name server shows the low TTL: the last old answer was given before. Of a TTL that blue's ExternalDNS
+        // wrote only the zone shows it yet: its name servers may be a minute behind.
+        let late = if after.by_blue {
+            IN_SYNC
+        } else {
+            SignedDuration::ZERO
+        };
+        let old = SignedDuration::from_secs(i64::from(after.longest_old_ttl));
+        let deadline = cx.world.clock.now() + late + old;
         Ok(json!(Deadline { deadline }))
     }
     async fn settle(&self, cx: &Cx, _: &Value, after: &Value) -> StepResult<Settle> {

@@ -5,11 +5,13 @@ use super::util::{
     Expect, at, at_size, must_get, params, pods_of, recorded, refused, set, workload_id,
 };
 use super::{Cx, Settle, Step, StepResult};
-use crate::object::{ObjectId, Side, digest};
-use crate::world::World;
+use crate::edns::switch;
+use crate::object::{ObjectId, Side};
+use crate::world::dns::{RecordKey, RecordSet};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -41,27 +43,79 @@ struct Params {
     zone_ids: Vec<String>,
 }
 
-/// Since when the zones have not changed. Not journaled: after a restart the watch begins anew, which is the safe side.
+/// Since when the records that matter have not changed. Not journaled: after a restart the watch begins anew, which is the safe side.
 #[derive(Default)]
-struct Quiet(Mutex<Option<(String, Instant)>>);
+struct Quiet(Mutex<Option<Watch>>);
+
+struct Watch {
+    records: BTreeMap<RecordKey, RecordSet>,
+    since: Instant,
+    /// How often something moved since the watch began, and what moved last.
+    moves: u32,
+    last: String,
+}
+
+/// So often a record may move after the writer was stopped before somebody else is taken for its writer: a call of the stopped one may be under way.
+const MOVES: u32 = 4;
+
+/// What a look at the zones showed.
+struct Stillness {
+    still: Duration,
+    moves: u32,
+    last: String,
+}
 
 impl Quiet {
-    /// How long the zones have stood still, asking now.
-    async fn watch(&self, world: &World, zones: &[String]) -> StepResult<Duration> {
-        let mut all = vec![];
+    /// How long the records of blue's owners and of the plan's names have stood still, asking now. What others write in the same zones (a solver's
+    /// challenge, another team's ExternalDNS) is their business and no sign of life of the stopped one.
+    async fn watch(&self, cx: &Cx, zones: &[String]) -> StepResult<Stillness> {
+        let mut now = BTreeMap::new();
         for zone in zones {
-            all.push(json!(world.dns.records(zone).await?));
+            let records = cx.world.dns.records(zone).await?;
+            now.extend(ours(cx, records).map(|r| (r.key(), r)));
         }
-        let hash = digest(&json!(all));
         let mut seen = self.0.lock().unwrap_or_else(|p| p.into_inner());
-        match seen.as_ref() {
-            Some((last, since)) if *last == hash => Ok(since.elapsed()),
-            _ => {
-                *seen = Some((hash, Instant::now()));
-                Ok(Duration::ZERO)
-            }
+        let watch = match seen.as_mut() {
+            Some(watch) => watch,
+            None => seen.insert(Watch {
+                records: now.clone(),
+                since: Instant::now(),
+                moves: 0,
+                last: String::new(),
+            }),
+        };
+        let moved = now
+            .iter()
+            .find(|(k, r)| watch.records.get(*k) != Some(*r))
+            .map(|(k, _)| k)
+            .or_else(|| watch.records.keys().find(|k| !now.contains_key(*k)));
+        if let Some(key) = moved {
+            watch.moves += 1;
+            watch.last = key.to_string();
+            watch.since = Instant::now();
+            watch.records = now;
         }
+        Ok(Stillness {
+            still: watch.since.elapsed(),
+            moves: watch.moves,
+            last: watch.last.clone(),
+        })
     }
+}
+
+/// Record sets of the plan's names, and ownership TXTs of blue's and green's owners; all, in a plan of before owners were kept.
+fn ours(cx: &Cx, records: Vec<RecordSet>) -> impl Iterator<Item = RecordSet> {
+    let names = &cx.plan.names;
+    let known = !names.is_empty() && names.iter().all(|n| n.owner.is_some());
+    let hosts: BTreeSet<String> = names.iter().map(|n| format!("{}.", n.host)).collect();
+    let txt: BTreeSet<String> = names.iter().flat_map(|n| n.txt.clone()).collect();
+    let owners: BTreeSet<String> = names.iter().filter_map(|n| n.owner.clone()).collect();
+    records.into_iter().filter(move |r| {
+        !known
+            || hosts.contains(&r.name)
+            || txt.contains(&r.name)
+            || switch::owner_of(r).is_some_and(|o| owners.contains(&o))
+    })
 }
 
 #[derive(Serialize, Deserialize)]
@@ -124,7 +178,17 @@ impl Step for Stop {
             });
         }
         // Proof that it was the only writer: the zones stand still for two of its intervals (externaldns.md rule 6).
-        let quiet = self.quiet.watch(&cx.world, &self.zones(cx)).await?;
+        let seen = self.quiet.watch(cx, &self.zones(cx)).await?;
+        if seen.moves > MOVES {
+            return Ok(Settle::Failed {
+                why: format!(
+                    "{} is stopped and its records still change ({} times, last {}): somebody else writes them",
+                    self.p.object, seen.moves, seen.last
+                ),
+                remedy: "find the other writer (another instance with this owner, a script, Terraform) and stop it; then resume (externaldns.md rule 6)".into(),
+            });
+        }
+        let quiet = seen.still;
         let wanted = Duration::from_secs(u64::from(self.p.interval) * 2);
         if quiet < wanted {
             return Ok(Settle::Pending {
@@ -234,7 +298,7 @@ impl Step for Start {
             });
         }
         // Its first loops must leave the zone alone; then every name must still be green's (externaldns.md rule 12).
-        let quiet = self.quiet.watch(&cx.world, &self.p.zone_ids).await?;
+        let quiet = self.quiet.watch(cx, &self.p.zone_ids).await?.still;
         let wanted = Duration::from_secs(u64::from(self.p.interval) * 2);
         if quiet < wanted {
             return Ok(Settle::Pending {

@@ -132,12 +132,12 @@ pub struct Group {
     pub objects: Vec<String>,
 }
 
+mod access;
 mod cloud_ensure;
-pub(crate) use cloud_ensure::principal;
 mod data;
 mod dns_drain;
 mod dns_ttl;
-mod edns;
+pub(crate) mod edns;
 mod fence;
 mod freeze;
 pub(crate) mod handover;
@@ -147,6 +147,7 @@ mod pins;
 pub(crate) mod pods;
 mod probe_hosts;
 pub(crate) mod replay;
+mod replay_merge;
 mod replay_sync;
 mod soak;
 mod unpark;
@@ -160,9 +161,12 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("pins", pins::make),
         ("dns.ttl", dns_ttl::make),
         ("dns.ttl-wait", dns_ttl::make_wait),
+        ("access.assume", access::make_assume),
+        ("access.prove", access::make_prove),
         ("cloud.ensure", cloud_ensure::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
+        ("replay.merge", replay_merge::make),
         ("replay.sync", replay_sync::make),
         ("unpark", unpark::make),
         ("probe.hosts", probe_hosts::make),

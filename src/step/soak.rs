@@ -18,6 +18,7 @@ pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
     Ok(Box::new(Soak {
         hosts: p.hosts,
         seconds: p.seconds,
+        part: p.part,
         watch: Mutex::new(Watch::default()),
     }))
 }
@@ -26,11 +27,15 @@ pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
 struct Params {
     hosts: Vec<String>,
     seconds: u32,
+    /// A gate between two waves: only these hosts must be green's at its end.
+    #[serde(default)]
+    part: bool,
 }
 
 struct Soak {
     hosts: Vec<String>,
     seconds: u32,
+    part: bool,
     watch: Mutex<Watch>,
 }
 
@@ -105,7 +110,12 @@ impl Step for Soak {
             });
         }
         super::edns::still_stopped(cx).await?;
-        let lost = super::handover::not_handed_over(cx).await?;
+        let mut lost = super::handover::not_handed_over(cx).await?;
+        if self.part {
+            // A held name waits for the last step of the cutover.
+            let held = super::handover::held(cx);
+            lost.retain(|h| self.hosts.contains(h) && !held.contains(h));
+        }
         if lost.is_empty() {
             return Ok(Settle::Ready);
         }

@@ -18,14 +18,31 @@ pub(super) const CHECK: Check = Check {
 
 fn run(i: &Input, r: &mut Report) {
     for (object, _) in i.instances {
-        let Some(o) = i.object(object).map(|o| o.object) else {
+        // One that an operator makes is a child, and not among the objects that are judged.
+        let child = || {
+            let all = i.snapshot.blue.objects.iter();
+            all.filter(|o| {
+                crate::object::ObjectId::of(o).is_some_and(|id| id.to_string() == *object)
+            })
+            .next_back()
+        };
+        let Some(o) = i.object(object).map(|o| o.object).or_else(child) else {
             continue;
         };
-        if o["kind"] != "Deployment" {
+        if o["kind"] != "Deployment" && o["kind"] != "StatefulSet" {
             r.blocker(
                 object,
-                "is no Deployment: it cannot be stopped by its replica count",
+                "is no Deployment or StatefulSet: it cannot be stopped by its replica count",
                 "Run blue's ExternalDNS as a Deployment.",
+            );
+        }
+        let owners = o.pointer("/metadata/ownerReferences");
+        for owner in owners.and_then(Value::as_array).into_iter().flatten() {
+            let text = |k: &str| owner[k].as_str().unwrap_or("?").to_string();
+            r.blocker(
+                object,
+                format!("is kept by {} {}, whose operator would start it again", text("kind"), text("name")),
+                "Take the operator's resource out, or pause the operator, and run blue's ExternalDNS as a plain Deployment.",
             );
         }
         if label(o, "app.kubernetes.io/managed-by") == Some("kops")
@@ -33,15 +50,38 @@ fn run(i: &Input, r: &mut Report) {
         {
             r.blocker(object, "is kept by kops's add-on manager, which may start it again (externaldns.md trap 22)", "Set externalDns.provider to none in the kops spec and run your own, or pause the add-on.");
         }
-        let gitops = [
-            "argocd.argoproj.io/instance",
-            "kustomize.toolkit.fluxcd.io/name",
-            "helm.toolkit.fluxcd.io/name",
-        ]
-        .iter()
-        .any(|l| label(o, l).is_some())
-            || annotation(o, "argocd.argoproj.io/tracking-id").is_some();
-        if gitops {
+        for (mark, kinds) in [
+            ("argocd.argoproj.io/instance", &["Application"][..]),
+            ("kustomize.toolkit.fluxcd.io/name", &["Kustomization"]),
+            ("helm.toolkit.fluxcd.io/name", &["HelmRelease"]),
+        ] {
+            let Some(name) = label(o, mark) else { continue };
+            // A reconciler on blue is suspended by `freeze.hold` before anything is stopped; the old value is in the journal.
+            let held = kinds
+                .iter()
+                .flat_map(|k| i.of_kind(k))
+                .any(|k| k.id.name == name);
+            if held {
+                r.info(
+                    object,
+                    format!("is kept by {} {name}, which is suspended first", kinds[0]),
+                    "Nothing to do.",
+                );
+            } else {
+                r.blocker(
+                    object,
+                    format!(
+                        "is kept by {} {name}, which is not on blue: it would start it again",
+                        kinds[0]
+                    ),
+                    "Suspend its reconciler first.",
+                );
+            }
+        }
+        if annotation(o, "argocd.argoproj.io/tracking-id").is_some()
+            && label(o, "argocd.argoproj.io/instance").is_none()
+            && i.of_kind("Application").next().is_none()
+        {
             r.blocker(
                 object,
                 "is kept by a GitOps tool, which would start it again",

@@ -1,5 +1,5 @@
 //! DNS-16: a simple record cannot become a weighted one in place: Route 53 keeps one policy a name, and upsert-only cannot delete the old
-//! one (externaldns.md 4, trap 14). Routed records in the zone are found where names are picked (DNS-06).
+//! one (externaldns.md 4, trap 14). A routed record whose object wants its identifier moves as it is.
 
 use crate::checks::look::count;
 use crate::checks::{Answered, Check, Input, Report, few};
@@ -28,11 +28,10 @@ fn run(i: &Input, r: &mut Report) {
         .filter(|o| annotation(o.object, &key).is_some())
         .map(|o| o.name.as_str())
         .collect();
-    // Names of the plan are simple records by construction.
     let hosts: Vec<&str> = i
         .names
         .iter()
-        .filter(|n| routed.contains(n.object.as_str()))
+        .filter(|n| n.set_identifier.is_none() && routed.contains(n.object.as_str()))
         .map(|n| n.host.as_str())
         .collect();
     if !hosts.is_empty() {

@@ -18,6 +18,8 @@ mod dns_14;
 mod dns_15;
 mod dns_16;
 mod dns_17;
+#[cfg(test)]
+mod rules_tests;
 
 pub(super) use after::{After, dry_run};
 

@@ -48,7 +48,7 @@ pub(super) fn corpus(number: &str) -> Vec<Value> {
         .collect()
 }
 
-pub(super) fn planned(objects: Vec<Value>) -> Plan {
+pub(crate) fn planned(objects: Vec<Value>) -> Plan {
     let mut s = Snapshot::default();
     s.blue.objects = objects;
     plan(&spec(), &s)

@@ -1,6 +1,7 @@
 //! Route 53 through its API: hand-made paging, polite, exact about every field.
 
 use super::aws::{self, AwsBase};
+use super::dns_pace::Pace;
 use crate::world::dns::{Alias, Change, Dns, RecordSet, Zone};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
@@ -18,31 +19,63 @@ pub const ROUTE53_RPS: &str = "CROSSFADE_ROUTE53_RPS";
 /// Default of [`ROUTE53_RPS`].
 pub const DEFAULT_ROUTE53_RPS: f64 = 2.0;
 
+/// Times that a request is repeated at once, at a slower pace each time, while the account is over its rate. Nothing was done by such a request.
+const THROTTLED_TRIES: u32 = 12;
+
 pub(super) struct LiveDns {
     aws: Arc<AwsBase>,
-    gap: Duration,
-    next: Mutex<Instant>,
+    turn: Mutex<Turn>,
+}
+
+struct Turn {
+    next: Instant,
+    pace: Pace,
 }
 
 impl LiveDns {
     pub(super) fn new(aws: Arc<AwsBase>) -> Self {
+        LiveDns::paced(aws, gap(std::env::var(ROUTE53_RPS).ok().as_deref()))
+    }
+
+    pub(super) fn paced(aws: Arc<AwsBase>, gap: Duration) -> Self {
         LiveDns {
             aws,
-            gap: gap(std::env::var(ROUTE53_RPS).ok().as_deref()),
-            next: Mutex::new(Instant::now()),
+            turn: Mutex::new(Turn {
+                next: Instant::now(),
+                pace: Pace::new(gap),
+            }),
         }
     }
 
-    /// A client, after waiting for our turn.
-    async fn client(&self) -> aws_sdk_route53::Client {
-        let turn = {
-            let mut next = self.next.lock().await;
-            let turn = (*next).max(Instant::now());
-            *next = turn + self.gap;
-            turn
-        };
-        tokio::time::sleep_until(turn).await;
-        aws_sdk_route53::Client::new(self.aws.config().await)
+    /// One request when it is our turn; one that the account has no room for is repeated, more slowly.
+    async fn polite<T, F>(&self, ask: impl Fn(aws_sdk_route53::Client) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let mut tries = 0;
+        loop {
+            let at = {
+                let mut turn = self.turn.lock().await;
+                let at = turn.next.max(Instant::now());
+                turn.next = at + turn.pace.gap();
+                at
+            };
+            tokio::time::sleep_until(at).await;
+            let answer = ask(aws_sdk_route53::Client::new(self.aws.config().await)).await;
+            let mut turn = self.turn.lock().await;
+            match &answer {
+                Err(e) if e.class == Class::Throttled => {
+                    turn.pace.throttled();
+                    turn.next = turn.next.max(Instant::now() + turn.pace.gap());
+                    if tries < THROTTLED_TRIES {
+                        tries += 1;
+                        continue;
+                    }
+                }
+                _ => turn.pace.answered(),
+            }
+            return answer;
+        }
     }
 }
 
@@ -260,20 +293,44 @@ fn change_to(change: &Change) -> std::result::Result<r53::Change, String> {
         .map_err(|e| e.to_string())
 }
 
+/// A refusal of a batch with all that Route 53 says of it: names are found in it.
+fn refused(
+    at: &str,
+    e: aws_sdk_route53::error::SdkError<
+        aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError,
+        aws_smithy_runtime_api::client::orchestrator::HttpResponse,
+    >,
+) -> Error {
+    use aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError as Refusal;
+    let details: Vec<String> = match e.as_service_error() {
+        Some(Refusal::InvalidChangeBatch(b)) => b.messages().to_vec(),
+        _ => vec![],
+    };
+    let mut error = aws::error(at, e);
+    if !details.is_empty() {
+        error.message = format!("InvalidChangeBatch: {}", details.join("; "));
+    }
+    error
+}
+
 #[async_trait]
 impl Dns for LiveDns {
     async fn zones(&self) -> Result<Vec<Zone>> {
         let mut out = vec![];
         let mut marker: Option<String> = None;
         loop {
+            let from = marker.take();
             let page = self
-                .client()
-                .await
-                .list_hosted_zones()
-                .set_marker(marker.take())
-                .send()
-                .await
-                .map_err(|e| aws::error("hosted zones", e))?;
+                .polite(|client| {
+                    let request = client.list_hosted_zones().set_marker(from.clone());
+                    async move {
+                        request
+                            .send()
+                            .await
+                            .map_err(|e| aws::error("hosted zones", e))
+                    }
+                })
+                .await?;
             out.extend(page.hosted_zones().iter().map(|z| Zone {
                 id: z.id().trim_start_matches("/hostedzone/").into(),
                 name: with_dot(z.name()),
@@ -290,21 +347,24 @@ impl Dns for LiveDns {
         let mut out = vec![];
         let mut start: Option<(String, r53::RrType, Option<String>)> = None;
         loop {
-            let mut request = self
-                .client()
-                .await
-                .list_resource_record_sets()
-                .hosted_zone_id(zone_id);
-            if let Some((name, rtype, id)) = start.take() {
-                request = request
-                    .start_record_name(name)
-                    .start_record_type(rtype)
-                    .set_start_record_identifier(id);
-            }
-            let page = request
-                .send()
-                .await
-                .map_err(|e| aws::error(&format!("zone/{zone_id}"), e))?;
+            let from = start.take();
+            let page = self
+                .polite(|client| {
+                    let mut request = client.list_resource_record_sets().hosted_zone_id(zone_id);
+                    if let Some((name, rtype, id)) = from.clone() {
+                        request = request
+                            .start_record_name(name)
+                            .start_record_type(rtype)
+                            .set_start_record_identifier(id);
+                    }
+                    async move {
+                        request
+                            .send()
+                            .await
+                            .map_err(|e| aws::error(&format!("zone/{zone_id}"), e))
+                    }
+                })
+                .await?;
             out.extend(page.resource_record_sets().iter().map(record_from));
             if !page.is_truncated() {
                 return Ok(out);
@@ -341,29 +401,15 @@ impl Dns for LiveDns {
             .build()
             .map_err(|e| Error::new(Class::Internal, &at, e.to_string()))?;
         let answer = self
-            .client()
-            .await
-            .change_resource_record_sets()
-            .hosted_zone_id(zone_id)
-            .change_batch(batch)
-            .send()
-            .await
-            .map_err(|e| {
-                let details: Vec<String> = e
-                    .as_service_error()
-                    .and_then(|s| match s {
-                        aws_sdk_route53::operation::change_resource_record_sets::ChangeResourceRecordSetsError::InvalidChangeBatch(b) => {
-                            Some(b.messages().to_vec())
-                        }
-                        _ => None,
-                    })
-                    .unwrap_or_default();
-                let mut error = aws::error(&at, e);
-                if !details.is_empty() {
-                    error.message = format!("InvalidChangeBatch: {}", details.join("; "));
-                }
-                error
-            })?;
+            .polite(|client| {
+                let request = client
+                    .change_resource_record_sets()
+                    .hosted_zone_id(zone_id)
+                    .change_batch(batch.clone());
+                let at = at.clone();
+                async move { request.send().await.map_err(|e| refused(&at, e)) }
+            })
+            .await?;
         let id = answer
             .change_info()
             .map(|i| i.id().trim_start_matches("/change/").to_string());
@@ -372,13 +418,16 @@ impl Dns for LiveDns {
 
     async fn in_sync(&self, change_id: &str) -> Result<bool> {
         let answer = self
-            .client()
-            .await
-            .get_change()
-            .id(change_id)
-            .send()
-            .await
-            .map_err(|e| aws::error(&format!("change/{change_id}"), e))?;
+            .polite(|client| {
+                let request = client.get_change().id(change_id);
+                async move {
+                    request
+                        .send()
+                        .await
+                        .map_err(|e| aws::error(&format!("change/{change_id}"), e))
+                }
+            })
+            .await?;
         Ok(answer
             .change_info()
             .is_some_and(|i| *i.status() == r53::ChangeStatus::Insync))

@@ -7,12 +7,13 @@ use std::sync::OnceLock;
 use crate::error::{Context, Error, Result};
 
 /// The servers a bench needs, in the order in which they are built.
-pub const SERVERS: [&str; 6] = [
+pub const SERVERS: [&str; 7] = [
     "etcd",
     "kwok",
     "kube-1.21",
     "kube-1.36",
     "external-dns-0.10.2",
+    "external-dns-0.14.2",
     "external-dns-0.21.0",
 ];
 

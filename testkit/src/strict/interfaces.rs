@@ -108,6 +108,15 @@ pub(crate) async fn carrying(state: &State, who: &str, group: &str) -> Option<St
         .map(str::to_owned)
 }
 
+/// An interface in this subnet.
+pub(crate) async fn inside(state: &State, who: &str, subnet: &str) -> Option<String> {
+    let all = all(state, who).await;
+    all.iter()
+        .find(|i| i.text_of("subnetId") == Some(subnet))
+        .and_then(|i| i.text_of("networkInterfaceId"))
+        .map(str::to_owned)
+}
+
 /// Addresses that are not taken in a subnet: the emulator always says 251 (eks.md 2.2: net of the five that AWS keeps).
 fn free_of(cidr: &str, subnet: &str, all: &[Element]) -> Option<u64> {
     let length: u32 = cidr.split_once('/')?.1.parse().ok().filter(|l| *l <= 28)?;

@@ -60,6 +60,8 @@ async fn a_security_group_stays_as_long_as_an_interface_carries_it() {
     let (kind, message) = code(delete().await);
     assert_eq!(kind, "DependencyViolation");
     assert!(message.contains("has a dependent object"), "{message}");
+    let subnet = ec2.delete_subnet().subnet_id(&world.subnets[0]);
+    assert_eq!(code(subnet.send().await).0, "DependencyViolation");
     let cluster_group = found[0]
         .groups()
         .iter()

@@ -1,6 +1,7 @@
 //! The fights of externaldns.md section 9, with instances that really run.
 
 use super::company::*;
+use crate::object::Side;
 use crate::world::World;
 use crate::world::dns::Change;
 use serde_json::json;
@@ -261,4 +262,51 @@ async fn a_stopped_external_dns_writes_nothing_and_a_started_one_catches_up() {
         zone_record(&w, "www.shop.test.", "A").await.unwrap().ttl,
         Some(20)
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn dns_trap_15_one_poison_record_blocks_the_whole_zone_of_an_old_blue_and_only_itself_later()
+{
+    for (version, follows) in [("v0.10.2", false), ("v0.14.2", true)] {
+        let mut s = snapshot_with(external_dns(version, "shop-blue", "sync"));
+        if version == "v0.14.2" {
+            for (name, resource) in [
+                ("cname-orders", "service/orders/orders"),
+                ("a-www", "ingress/storefront/web"),
+            ] {
+                let txt = record(
+                    &format!("{name}.shop.test."),
+                    "TXT",
+                    300,
+                    &[&heritage("shop-blue", resource)],
+                );
+                s.zones[0].records.push(txt);
+            }
+        }
+        let (t, w) = of(&s);
+        // Somebody's TXT stands where the ownership of a new host would: CREATE is refused in every loop.
+        let stone = record(
+            "new.shop.test.",
+            "TXT",
+            300,
+            &[&heritage("other-team", "ingress/x/y")],
+        );
+        t.somebody_changes_records(ZONE, &[Change::Create(stone)])
+            .unwrap();
+        let web = id("networking.k8s.io/v1", "Ingress", "storefront", "web");
+        let mut rules = w.blue.get(&web).await.unwrap().unwrap()["spec"]["rules"].clone();
+        let mut second = rules[0].clone();
+        second["host"] = json!("new.shop.test");
+        rules.as_array_mut().unwrap().push(second);
+        let moved = json!({"metadata": {"annotations": {"external-dns.alpha.kubernetes.io/ttl": "30"}}, "spec": {"rules": rules}});
+        t.somebody_merges(Side::Blue, &web, &moved).unwrap();
+        pass(60).await;
+        let www = zone_record(&w, "www.shop.test.", "A").await.unwrap();
+        assert_eq!(
+            www.ttl == Some(30),
+            follows,
+            "{version}: {:?}",
+            t.external_dns_log()
+        );
+    }
 }

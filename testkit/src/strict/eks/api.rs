@@ -4,7 +4,8 @@ use http::Method;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Answer, access, addon, bad, catalogue, cluster, nodegroup, pods, schemas, tags, update,
+    Answer, access, addon, bad, catalogue, cluster, nodegroup, nodegroup_update, pods, schemas,
+    tags, update,
 };
 use crate::strict::State;
 use crate::strict::http::{Refusal, Reply, Req, json_reply};
@@ -158,8 +159,8 @@ async fn answer(state: &State, req: &Req) -> Answer {
         }
         "DescribeNodegroup" => nodegroup::describe(state, &cluster, &item),
         "DeleteNodegroup" => nodegroup::delete(state, &cluster, &item),
-        "UpdateNodegroupConfig" => nodegroup::update(state, &cluster, &item, &body),
-        "UpdateNodegroupVersion" => nodegroup::update_version(state, &cluster, &item, &body),
+        "UpdateNodegroupConfig" => nodegroup_update::update(state, &cluster, &item, &body),
+        "UpdateNodegroupVersion" => nodegroup_update::update_version(state, &cluster, &item, &body),
         "CreateAddon" => addon::create(state, req, &cluster, body).await,
         "ListAddons" => {
             let names = state

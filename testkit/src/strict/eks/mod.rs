@@ -8,6 +8,7 @@ mod cluster;
 mod launching;
 mod nodegroup;
 mod nodegroup_checks;
+mod nodegroup_update;
 mod pods;
 mod roles;
 mod schemas;

@@ -134,6 +134,7 @@ pub(super) async fn check(state: &State, req: &Req) -> Result<(), Refusal> {
         "CreateTags" => tags(state, req).await,
         "RunInstances" => instance_profile(state, req).await,
         "CreateSubnet" => subnet(state, req).await,
+        "DeleteSubnet" => inhabited(state, req).await,
         _ => Ok(()),
     }
 }
@@ -340,6 +341,21 @@ async fn referenced(state: &State, req: &Req) -> Result<(), Refusal> {
                 "resource {id} has a dependent object: a rule of {}",
                 user.text_of("groupId").unwrap_or("another group")
             ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A subnet with an interface in it cannot go.
+async fn inhabited(state: &State, req: &Req) -> Result<(), Refusal> {
+    let Some(id) = req.form("SubnetId") else {
+        return Ok(());
+    };
+    match interfaces::inside(state, &req.who, id).await {
+        Some(_) => Err(Refusal::new(
+            400,
+            "DependencyViolation",
+            format!("The subnet '{id}' has dependencies and cannot be deleted."),
         )),
         None => Ok(()),
     }

@@ -425,6 +425,13 @@ fn s3_needs(req: &Req) -> Vec<Need> {
         "HeadBucket" | "ListObjects" | "ListObjectsV2" => vec![need("ListBucket")],
         "ListObjectVersions" => vec![need("ListBucketVersions")],
         "CopyObject" => vec![need("PutObject")],
+        "CreateBucket" => {
+            let mut out = vec![need("CreateBucket")];
+            if String::from_utf8_lossy(&req.body).contains("<Tag>") {
+                out.push(need("TagResource"));
+            }
+            out
+        }
         "DeleteObjects" => vec![Need::new("s3:DeleteObject", format!("{resource}/*"))],
         "GetBucket:encryption" => vec![need("GetEncryptionConfiguration")],
         "PutBucket:encryption" => vec![need("PutEncryptionConfiguration")],
