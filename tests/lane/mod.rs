@@ -219,8 +219,6 @@ pub struct Lane {
     pub journal: Arc<Journal>,
     /// As it was before anything was made.
     pub account: Inventory,
-    /// Security group of the company.
-    pub database: String,
     pub subnets: Vec<String>,
 }
 
@@ -294,7 +292,6 @@ impl Lane {
             },
             journal: Arc::new(Journal::memory()),
             account,
-            database,
             subnets,
         }
     }
