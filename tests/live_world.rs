@@ -519,6 +519,11 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         public_endpoint: true,
         private_endpoint: true,
         endpoint_cidrs: vec![],
+        logging: vec![],
+        kms_key: None,
+        deletion_protection: false,
+        support_type: "STANDARD".into(),
+        security_groups: vec![],
     };
     let made = make(world, &cluster, true).await;
     for key in ["issuer", "endpoint", "caData", "securityGroup"] {
@@ -549,6 +554,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         version: None,
         service_account_role: None,
         configuration: None,
+        conflicts: "OVERWRITE".into(),
     };
     make(world, &addon, true).await;
     let group = Resource::NodeGroup {
@@ -571,6 +577,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         }],
         launch_template: None,
         max_unavailable: None,
+        repair: false,
     };
     make(world, &group, true).await;
     assert_eq!(

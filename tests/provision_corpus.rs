@@ -36,6 +36,40 @@ const CORPUS: &[(&str, &str)] = &[
     ("complex", "complex-legacy-apigroup"),
     ("three-groups", "autoscaler-priority"),
 ];
+/// What each team asks for besides, by green's name: together every field that a cluster, its pods and its nodes can be made with.
+fn wishes(green: &str, key: &str) -> Value {
+    match green {
+        "spot" => json!({"green": {"identity": {"addons": "podIdentity"}}}),
+        "bastion" => json!({"green": {"publicEndpoint": false, "serviceCidr": "10.200.0.0/16",
+            "controlPlane": {"logs": ["audit", "authenticator"], "logDays": 90, "support": "extended"}}}),
+        "shared-vpc" => {
+            json!({"green": {"endpointCidrs": ["203.0.113.0/24"], "controlPlane": {"deletionProtection": false}}})
+        }
+        "own-profiles" => json!({"green": {"controlPlane": {"secretsKey": key, "logs": ["api"]},
+            "nodes": {"volumeKey": key, "repair": true}}}),
+        "irsa" => json!({"green": {"identity": {"workloads": "podIdentity"}}}),
+        "addons" => {
+            json!({"green": {"addons": {"coredns": {"configuration": {"replicaCount": 3}, "conflicts": "preserve"},
+            "eks-node-monitoring-agent": {"conflicts": "none"}}}})
+        }
+        "policies" => {
+            json!({"aws": {"stateBucket": {"name": "crossfade-records-of-policies", "create": true}}})
+        }
+        _ => json!({}),
+    }
+}
+
+fn merge(into: &mut Value, from: &Value) {
+    match (into, from) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (k, v) in b {
+                merge(a.entry(k.clone()).or_insert(Value::Null), v);
+            }
+        }
+        (a, b) => *a = b.clone(),
+    }
+}
+
 /// Names the folder of the inner test.
 const FOLDER: &str = "CROSSFADE_TEST_FOLDER";
 /// Long enough to be seen as CREATING, short enough to wait for.
@@ -90,6 +124,51 @@ async fn plans_of_real_kops_specs_are_provisioned_without_a_refused_call_and_lea
     assert_eq!(count("DeleteCluster"), CORPUS.len());
     assert!(count("CreateNodegroup") >= CORPUS.len());
     assert_eq!(count("CreateNodegroup"), count("DeleteNodegroup"));
+    // Only the team that asked for none has no deletion protection, which the way back switches off first.
+    assert_eq!(count("UpdateClusterConfig"), CORPUS.len() - 1);
+    assert!(
+        count("CreatePodIdentityAssociation") >= 4,
+        "add-ons and workloads"
+    );
+    assert_eq!(
+        count("CreatePodIdentityAssociation"),
+        count("DeletePodIdentityAssociation")
+    );
+    let nth = |action: &str, name: &str| {
+        calls
+            .iter()
+            .position(|c| c.action == action && c.params.to_string().contains(name))
+    };
+    assert_eq!((count("CreateLogGroup"), count("DeleteLogGroup")), (2, 2));
+    assert_eq!(
+        count("PutRetentionPolicy"),
+        1,
+        "one team keeps its logs for ever"
+    );
+    let cluster = nth("CreateCluster", "\"bastion\"").expect("it is made");
+    let group = calls
+        .iter()
+        .position(|c| c.action == "CreateLogGroup")
+        .expect("it is made");
+    assert!(
+        group < cluster,
+        "EKS would make the log group itself, without retention"
+    );
+    assert_eq!((count("CreateBucket"), count("DeleteBucket")), (1, 1));
+    // The CNI's settings are there before the first node is (eks.md 1.5).
+    for (green, _) in CORPUS {
+        let at = format!("\"{green}\"");
+        let of = |action: &str, what: &str| {
+            calls.iter().position(|c| {
+                let params = c.params.to_string();
+                c.action == action && params.contains(&at) && params.contains(what)
+            })
+        };
+        assert!(
+            of("CreateAddon", "vpc-cni") < of("CreateNodegroup", ""),
+            "{green}"
+        );
+    }
 }
 
 /// A question about what is not there is answered with an error; everything else that fails was refused.
@@ -102,8 +181,9 @@ fn refused(call: &Call) -> bool {
         return false;
     }
     let absent = call.status == 404
-        // EC2 answers everything with 400.
-        || call.status == 400 && call.action == "DescribeLaunchTemplates";
+        // EC2 and the JSON services answer everything with 400.
+        || call.status == 400
+            && (call.action == "DescribeLaunchTemplates" || matches!(call.service.as_str(), "logs" | "kms"));
     call.status >= 400 && !(question && absent)
 }
 
@@ -115,8 +195,12 @@ async fn inside_the_account() {
     std::fs::write(folder.join("kubeconfig"), KUBECONFIG).unwrap();
     let account = Account::new().await;
     let mut companies = vec![];
+    let key = emulated("TrentService.CreateKey", "kms", json!({})).await["KeyMetadata"]["Arn"]
+        .as_str()
+        .expect("the account has a key")
+        .to_owned();
     for (green, file) in CORPUS {
-        companies.push(Company::new(&account, folder, green, file).await);
+        companies.push(Company::new(&account, folder, green, file, &key).await);
     }
     let before = account_of(&companies).await;
     // All at once: the waits of one are the work of the others, and nobody touches what is another's.
@@ -296,7 +380,7 @@ struct Company {
 }
 
 impl Company {
-    async fn new(account: &Account, folder: &Path, green: &str, file: &str) -> Company {
+    async fn new(account: &Account, folder: &Path, green: &str, file: &str, key: &str) -> Company {
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/corpus/kops")
             .join(format!("{file}.yaml"));
@@ -328,13 +412,14 @@ impl Company {
         for group in &mut snapshot.kops.instance_groups {
             account.own_groups(&vpc, green, group).await;
         }
-        let mut spec: Spec = serde_json::from_value(json!({
+        let mut wanted = json!({
             "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": green,
             "blue": {"cluster": cluster, "kubeconfig": "kubeconfig", "context": "blue"},
             "green": {"name": green, "version": "1.35", "subnets": subnets},
             "aws": {"account": ACCOUNT, "region": REGION},
-        }))
-        .unwrap();
+        });
+        merge(&mut wanted, &wishes(green, key));
+        let mut spec: Spec = serde_json::from_value(wanted).unwrap();
         if green == "complex" {
             // Its scripts and packages come along.
             spec.green.node_groups =
@@ -536,6 +621,27 @@ async fn until<F: Future<Output = bool>>(mut done: impl FnMut() -> F) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("it never came to an end");
+}
+
+/// A call of a JSON service for which the tests have no client. The emulator looks at no signature.
+async fn emulated(target: &str, service: &str, body: Value) -> Value {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let endpoint = std::env::var("AWS_ENDPOINT_URL").unwrap();
+    let host = endpoint.strip_prefix("http://").unwrap();
+    let body = body.to_string();
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: {host}\r\nX-Amz-Target: {target}\r\nContent-Type: application/x-amz-json-1.1\r\n\
+         Authorization: AWS4-HMAC-SHA256 Credential=test/20261130/{REGION}/{service}/aws4_request, SignedHeaders=host, Signature=0\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let (_, json) = answer.split_once("\r\n\r\n").unwrap();
+    let json = &json[json.find('{').unwrap_or(0)..=json.rfind('}').unwrap_or(0)];
+    serde_json::from_str(json).unwrap_or_else(|e| panic!("{e}: {answer}"))
 }
 
 /// The specs are of a region and partition that do not exist, and of accounts that are not ours.

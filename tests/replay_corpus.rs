@@ -157,6 +157,12 @@ async fn the_25_corpus_files_come_to_green_as_their_headers_ask_and_go_again() {
     let (objects, status) = for_blue();
     writer::create_in_order(&blue, &objects).await;
     writer::set_status(&blue, &status).await;
+    // As most clusters with a registry of their own: what each pod without an account pulls with.
+    for ns in ["shop", "default"] {
+        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": ns},
+            "imagePullSecrets": [{"name": "registry"}]});
+        writer::merge(&blue, &account).await;
+    }
 
     let trace = [("RUST_LOG", "trace"), ("RUST_BACKTRACE", "1")];
     // 25 cannot be waived: no owner id means "default", shared by every cluster that left it out. Its owner gives it one.
@@ -206,6 +212,15 @@ async fn the_25_corpus_files_come_to_green_as_their_headers_ask_and_go_again() {
     let there = look::everything(&green).await;
     let see = Green(&there);
     what_the_headers_ask(&see, &it.audit_of_product(Side::Green));
+    // replay.md 24: of a namespace that came, and of one that green had (the way back is compared with the rest).
+    for ns in ["shop", "default"] {
+        let account = see.get(&format!("ServiceAccount./{ns}/default"));
+        assert_eq!(account["imagePullSecrets"], json!([{"name": "registry"}]));
+        assert!(
+            account["metadata"].get("annotations").is_none(),
+            "{account}"
+        );
+    }
     from_files(&it, &green).await;
 
     // replay.md: blue is only read. Its audit log has every request of the product.

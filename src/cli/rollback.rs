@@ -6,9 +6,12 @@ use super::folder::PlanFolder;
 use super::migrate::{report, with_engine};
 use super::printer::Printer;
 use super::review::promise;
-use crate::engine::{UndoPreview, undo_preview};
+use crate::engine::{Engine, Outcome, UndoPreview, undo_preview};
 use crate::error::{Error, Kind, Result};
 use crate::journal::{Holder, Journal, JournalError, Record};
+use crate::plan::model::Phase;
+use crate::world::cloud::left;
+use serde::Serialize;
 use serde_json::json;
 
 /// Runs `rollback`.
@@ -25,11 +28,92 @@ pub fn run(args: &RollbackArgs, global: &Global, printer: &Printer) -> Result<u8
         }
         return Ok(exit::DONE);
     }
+    let mut account = None;
     let outcome = with_engine(&folder, plan, "rollback", printer, async |engine| {
-        engine.rollback(args.to).await
+        let outcome = engine.rollback(args.to).await?;
+        let all = args.to.is_none_or(|to| to < Phase::Provision);
+        if all && matches!(outcome, Outcome::Restored { changed: true }) {
+            account = Some(compared(engine, &folder).await);
+        }
+        Ok(outcome)
     })?;
     report(&outcome, &folder, printer);
+    if let Some(account) = account {
+        tell(&account, printer);
+    }
     Ok(outcome.exit_code())
+}
+
+/// The account after the way back, beside what it was when it was read for the plan.
+#[derive(Serialize)]
+struct Account {
+    /// Of this run: should be empty.
+    ours: Vec<String>,
+    /// What others changed meanwhile.
+    others: Vec<String>,
+    /// Why it could not be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    not_compared: Option<String>,
+}
+
+/// Reads the account once more. That it cannot be read is said; the way back is done all the same.
+async fn compared(engine: &Engine, folder: &PlanFolder) -> Account {
+    let failed = |why: String| Account {
+        ours: vec![],
+        others: vec![],
+        not_compared: Some(why),
+    };
+    let before = match crate::snapshot::store::read(&folder.snapshot()) {
+        Ok(s) => s.aws,
+        Err(e) => return failed(e.to_string()),
+    };
+    let Some(before) = before else {
+        return failed("the account was not read when the plan was made".into());
+    };
+    let spec = &engine.plan().spec;
+    let after = match engine.world().cloud.inventory(&spec.blue.cluster).await {
+        Ok(after) => after,
+        Err(e) => return failed(format!("{e} ({})", e.at)),
+    };
+    let lines = left::diff(&before, &after);
+    let run = engine.run_id();
+    let ours: Vec<String> = left::of_run(&lines, &run, &spec.green.name)
+        .into_iter()
+        .cloned()
+        .collect();
+    Account {
+        others: lines.into_iter().filter(|l| !ours.contains(l)).collect(),
+        ours,
+        not_compared: None,
+    }
+}
+
+fn tell(account: &Account, printer: &Printer) {
+    if printer.json() {
+        return printer.line(json!({"event": "account", "account": account}).to_string());
+    }
+    if let Some(why) = &account.not_compared {
+        return printer.note(format!(
+            "notice: the account could not be compared with what it was: {why}"
+        ));
+    }
+    if account.ours.is_empty() {
+        printer.line("the account has nothing of this run any more: roles, clusters, templates, tags, rules and providers compared with the snapshot");
+    } else {
+        printer.note("error: of this run is still there:");
+        for line in &account.ours {
+            printer.note(format!("  {line}"));
+        }
+    }
+    if !account.others.is_empty() {
+        printer.line(format!(
+            "{} things changed since the account was read for the plan, and crossfade did not do it:",
+            account.others.len()
+        ));
+        for line in account.others.iter().take(20) {
+            printer.line(format!("  {line}"));
+        }
+    }
 }
 
 /// The steps that would be undone.

@@ -339,6 +339,7 @@ impl<'a> Judge<'a> {
         planned.replaced = before.replaced;
         planned.pod_roles = before.pod_roles;
         planned.sa_roles = before.sa_roles;
+        planned.pod_identity = before.pod_identity;
         planned.sa_conflicts = before.sa_conflicts;
         planned.node_groups = before.node_groups;
         planned.label_keys = before.label_keys;

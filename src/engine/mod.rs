@@ -33,13 +33,19 @@ use crate::journal::{Journal, JournalError, Record, State, Stuck};
 use crate::object::sha256_hex;
 use crate::plan::model::{Phase, Plan, StepSpec};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
-use crate::world::{self, Clock, World};
+use crate::world::{self, Class, Clock, World};
 use serde::Serialize;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio::time::Instant;
+
+/// For how long a throttled call is repeated.
+const THROTTLED: Duration = Duration::from_secs(300);
+/// Longest pause before a repeat of something that is known to pass.
+const PATIENT_PAUSE: Duration = Duration::from_secs(15);
 
 /// Makes steps, by kind.
 pub type Registry = BTreeMap<&'static str, Factory>;
@@ -188,8 +194,8 @@ enum Problem {
     Journal(JournalError),
     /// Asked to stop while waiting.
     Cancelled,
-    /// A call failed too often.
-    Exhausted(world::Error),
+    /// A call failed too often: so many times.
+    Exhausted(world::Error, u32),
     /// The step says no.
     Step(StepError),
     /// `settle` says it will not come.
@@ -335,12 +341,14 @@ impl Engine {
             .insert(step.into(), after);
     }
 
-    /// Calls something of a step until it answers, with growing pauses while the failure may pass.
+    /// Calls something of a step until it answers, with growing pauses while the failure may pass: [`Options::attempts`] times, or for
+    /// as long as the failure is known to take. Each failed try is one line of the journal.
     async fn persist<T, F>(&self, step: &str, mut call: impl FnMut() -> F) -> Result<T, Problem>
     where
         F: Future<Output = std::result::Result<T, StepError>>,
     {
         let mut attempt = 0;
+        let mut first_failure = None;
         loop {
             let error = match call().await {
                 Ok(answer) => return Ok(answer),
@@ -349,10 +357,23 @@ impl Engine {
                 Err(e) => return Err(Problem::Step(e)),
             };
             attempt += 1;
-            if attempt >= self.options.attempts {
-                return Err(Problem::Exhausted(error));
+            let since = *first_failure.get_or_insert_with(Instant::now);
+            let patience = match error.class {
+                // A bucket that others empty too fills again (rust.md 0.8): no reason to end a run.
+                Class::Throttled => error.patience.max(Some(THROTTLED)),
+                _ => error.patience,
+            };
+            let patient = patience.is_some_and(|p| since.elapsed() < p);
+            if attempt >= self.options.attempts && !patient {
+                return Err(Problem::Exhausted(error, attempt));
             }
-            let pause = backoff(self.options.backoff, &self.plan.digest, step, attempt);
+            let mut pause = backoff(self.options.backoff, &self.plan.digest, step, attempt);
+            if error.patience.is_some() {
+                // It passes at some moment: not a minute too late.
+                pause = pause.min(PATIENT_PAUSE);
+            }
+            // A server that says when to come back knows better.
+            let pause = pause.max(error.retry_after.unwrap_or_default());
             self.append(Record::Attempt {
                 step: step.into(),
                 error: error.to_string(),
@@ -375,9 +396,9 @@ impl Engine {
         let (object, why, remedy, kind) = match problem {
             Problem::Journal(e) => return Err(e),
             Problem::Cancelled => return Ok(Outcome::Interrupted),
-            Problem::Exhausted(e) => (
+            Problem::Exhausted(e, times) => (
                 e.at,
-                format!("{} (tried {} times)", e.message, self.options.attempts),
+                format!("{} (tried {times} times)", e.message),
                 e.remedy,
                 Kind::Unreachable,
             ),

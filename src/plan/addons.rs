@@ -1,14 +1,16 @@
 //! kops's managed add-ons, and what green has in the place of each: one row a component.
 
 mod corefile;
+mod wishes;
 
-use super::iam::{Problem, text};
+use super::iam::{Problem, controllers, text};
+use super::kops::role_name;
 use super::model::{Severity, TargetAddon, TargetComponent};
 use crate::object::{ObjectId, label};
 use crate::snapshot::kops::kubernetes_version;
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::roll::Found;
-use crate::spec::model::Spec;
+use crate::spec::model::{Identity, Spec};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -174,7 +176,7 @@ const ROWS: &[Row] = &[
         fields: &["/clusterAutoscaler"],
         objects: &["cluster-autoscaler"],
         becomes: Becomes::Chart("autoscaler/cluster-autoscaler"),
-        note: "install it with autoDiscovery.clusterName of green (managed groups carry its tags) and a role for kube-system/cluster-autoscaler that may describe and resize auto scaling groups; a priority map by group name must be rewritten. Or use Karpenter",
+        note: "install it with autoDiscovery.clusterName of green (managed groups carry its tags); a priority map by group name must be rewritten. Or use Karpenter",
     },
     Row {
         name: "karpenter",
@@ -193,7 +195,7 @@ const ROWS: &[Row] = &[
         ],
         objects: &["aws-load-balancer-controller"],
         becomes: Becomes::Chart("eks/aws-load-balancer-controller"),
-        note: "install it before the replay, with clusterName of green (never blue's) and its published IAM policy on a role for kube-system/aws-load-balancer-controller",
+        note: "install it before the replay, with clusterName of green (never blue's)",
     },
     Row {
         name: "nvidia device plugin",
@@ -385,6 +387,8 @@ pub struct Addons {
     pub components: Vec<TargetComponent>,
     /// Roles that drivers need.
     pub(super) drivers: Vec<Driver>,
+    /// Controllers that people install and whose roles are made.
+    pub(super) controllers: Vec<&'static str>,
     /// What the check says.
     pub problems: Vec<Problem>,
 }
@@ -578,11 +582,27 @@ pub(super) fn addons(spec: &Spec, snapshot: &Snapshot) -> Addons {
                 format!("add-on {name}")
             }
             Becomes::Chart(chart) => {
+                let account = controllers::account(row.name);
+                let role = match account {
+                    Some(account) => {
+                        out.controllers.push(row.name);
+                        let role = role_name(&spec.green.name, row.name);
+                        match spec.green.identity.of(account, true) {
+                            Identity::Irsa => format!(
+                                " Let it run as {account}, annotated with the ARN of role {role}, which crossfade makes."
+                            ),
+                            Identity::PodIdentity => format!(
+                                " Let it run as {account}: crossfade gives that account role {role} by Pod Identity."
+                            ),
+                        }
+                    }
+                    None => String::new(),
+                };
                 out.problems.push(says(
                     row,
                     Severity::Warning,
                     &format!("kops runs it and EKS has no add-on of it: {}", row.note),
-                    &format!("Install chart {chart} on green when its nodes stand, or waive this finding."),
+                    &format!("Install chart {chart} on green when its nodes stand, or waive this finding.{role}"),
                 ));
                 format!("chart {chart}, by you")
             }
@@ -596,6 +616,7 @@ pub(super) fn addons(spec: &Spec, snapshot: &Snapshot) -> Addons {
             note: row.note.into(),
         });
     }
+    wishes::apply(spec, snapshot, &mut out);
     out
 }
 

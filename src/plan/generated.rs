@@ -5,7 +5,7 @@ use super::iam::House;
 use crate::edns::{Config, Version};
 use crate::rewrite::Context;
 use crate::snapshot::roll::Found;
-use crate::spec::model::Spec;
+use crate::spec::model::{Identity, Spec};
 use serde_json::{Value, json};
 
 /// Name of every object of green's ExternalDNS.
@@ -65,11 +65,22 @@ pub(super) fn objects(spec: &Spec, snapshot: &Found, names: &Names, house: &Hous
         .unwrap_or_else(|| "${account}".into());
     let region = spec.aws.region.clone().unwrap_or_default();
     let arn = house.arn(&region, &account, &role(spec));
-    out.push(json!({
+    let mut service_account = json!({
         "apiVersion": "v1", "kind": "ServiceAccount",
         "metadata": {"name": EXTERNAL_DNS, "namespace": ns, "labels": labels,
             "annotations": {"eks.amazonaws.com/role-arn": arn}}
-    }));
+    });
+    let by_pod_identity = spec
+        .green
+        .identity
+        .of(&format!("{ns}/{EXTERNAL_DNS}"), true);
+    if by_pod_identity == Identity::PodIdentity
+        && let Some(metadata) = service_account["metadata"].as_object_mut()
+    {
+        // The annotation would win over the association (eks.md 3).
+        metadata.shift_remove("annotations");
+    }
+    out.push(service_account);
     out.push(json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
         "metadata": {"name": EXTERNAL_DNS, "labels": labels},

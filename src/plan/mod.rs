@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod access;
+mod access_proof;
 pub mod addons;
 pub mod cost;
 mod defaults;
@@ -14,6 +15,7 @@ mod groups;
 pub mod hazards;
 mod holds;
 pub mod iam;
+mod keys;
 mod kops;
 pub mod model;
 mod objects;
@@ -82,10 +84,12 @@ fn prepare(spec: &Spec, snapshot: &Found) -> Prepared {
     let mut iam = iam::study(&spec, snapshot, &mut cx, &names);
     let addons = addons::addons(&spec, snapshot);
     let access = access::access(&spec, snapshot);
+    let proof = access_proof::proof(&access.entries, &spec.waivers, snapshot);
     cx.known_groups
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    iam.problems.extend(proof.problems.iter().cloned());
     cx.learn_releases(snapshot);
     cx.keep_owners(snapshot);
     Prepared {
@@ -129,11 +133,20 @@ pub fn plan(spec: &Spec, snapshot: &Snapshot) -> Plan {
     names.only_copied(&verdicts);
     findings.append(&mut names.findings);
     let generated = generated::objects(&spec, snapshot, &names, &iam.house);
-    let mut target = resources::complete(built.target, &spec, &names, &iam, &addons, &access);
+    let mut target = resources::complete(
+        built.target,
+        &spec,
+        &names,
+        &iam,
+        &addons,
+        &access,
+        snapshot,
+    );
     let made = resources::all(&target, &spec, snapshot);
     let (states, differences) = diff::diff(made.iter().map(|n| &n.resource), &spec, snapshot);
     target.resources = states;
     findings.extend(differences);
+    findings.extend(keys::findings(&spec, snapshot, &target));
     let basis = basis(&spec, snapshot, &names, &target);
     let load = fit::Load::new(&spec, snapshot, &target, &verdicts);
     let network = fit::fit(&spec, snapshot, &target, &load);

@@ -343,6 +343,9 @@ pub struct TargetRole {
     pub grants: Vec<Grant>,
     /// `true` when the role exists on blue's side and only gets a trust statement.
     pub existing: bool,
+    /// Its account comes to it by Pod Identity, not by IRSA.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pod_identity: bool,
 }
 
 /// The source of one right of a role.
@@ -402,6 +405,9 @@ pub struct TargetAddon {
     /// Role of its service account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
+    /// What EKS does with objects of it that are there: `NONE`, `OVERWRITE` (when absent) or `PRESERVE`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<String>,
 }
 
 /// A DNS name that is handed over.

@@ -21,8 +21,10 @@ pub(super) fn complete(
     iam: &Iam,
     addons: &Addons,
     access: &Access,
+    snapshot: &Snapshot,
 ) -> Target {
-    target.roles = iam::complete(spec, &target.cluster.region, names, &addons.drivers, iam);
+    let region = &target.cluster.region;
+    target.roles = iam::complete(spec, region, names, addons, snapshot, iam);
     target.addons = addons.addons.clone();
     for addon in &mut target.addons {
         addon.role = match (&addon.role, addon.name.as_str()) {
@@ -57,6 +59,19 @@ fn arn_of(target: &Target, region: &str, name: &str) -> String {
     )
 }
 
+/// ARN of a role that exists, with the path that the account lists it under.
+fn existing_arn(snapshot: &Snapshot, region: &str, name: &str) -> String {
+    let listed = snapshot
+        .aws
+        .iter()
+        .flat_map(|a| &a.roles)
+        .find(|r| r.name == name);
+    match listed {
+        Some(r) => r.arn.clone(),
+        None => format!("arn:{}:iam::${{account}}:role/{name}", partition(region)),
+    }
+}
+
 /// A resource with the ids of resources that must be there before it.
 pub(super) struct Needed {
     pub resource: Resource,
@@ -76,6 +91,9 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
         });
         id
     };
+    if let Some(bucket) = &spec.aws.state_bucket {
+        add(Resource::state_bucket(&bucket.name, bucket.create), &[]);
+    }
     let mut roles: BTreeMap<String, String> = BTreeMap::new();
     for r in target.roles.iter().filter(|r| r.service.is_some()) {
         let trust = trust::service(r.service.as_deref().unwrap_or_default());
@@ -108,6 +126,18 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
             &[],
         );
     }
+    let plane = &spec.green.control_plane;
+    let mut before_cluster = of(&roles, "cluster");
+    if !plane.logs.is_empty() {
+        // EKS makes the group by itself when nobody did, without retention, and leaves it behind (eks.md 1.2).
+        before_cluster.push(add(
+            Resource::LogGroup {
+                name: format!("/aws/eks/{green}/cluster"),
+                retention_days: plane.log_days,
+            },
+            &[],
+        ));
+    }
     let cluster = add(
         Resource::Cluster {
             name: green.clone(),
@@ -118,8 +148,13 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
             public_endpoint: spec.green.public_endpoint,
             private_endpoint: true,
             endpoint_cidrs: spec.green.endpoint_cidrs.clone(),
+            logging: plane.logs.clone(),
+            kms_key: plane.secrets_key.clone(),
+            deletion_protection: plane.deletion_protection,
+            support_type: plane.support.word().into(),
+            security_groups: plane.security_groups.clone(),
         },
-        &of(&roles, "cluster"),
+        &before_cluster,
     );
     let oidc = add(
         Resource::OidcProvider {
@@ -156,8 +191,14 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
         .filter(|r| r.service.is_none() && !r.existing)
     {
         let accounts: Vec<&str> = r.service_account.as_deref().into_iter().collect();
-        let document = policy::document([trust::statement(&region, None, &accounts)]);
-        let id = add(role(r, document), std::slice::from_ref(&oidc));
+        let id = if r.pod_identity {
+            // Green's name is enough for this trust: nothing of it waits for the cluster.
+            let document = policy::document([trust::pods(&region, &green, None)]);
+            add(role(r, document), &[])
+        } else {
+            let document = policy::document([trust::statement(&region, None, &accounts)]);
+            add(role(r, document), std::slice::from_ref(&oidc))
+        };
         roles.insert(r.name.clone(), id);
     }
     // Accounts that share a role share a statement: the quota of a trust policy counts characters (eks.md 3).
@@ -169,29 +210,65 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
             .extend(r.service_account.as_deref());
     }
     for (name, accounts) in shared {
-        let what = if accounts.len() == 1 {
-            accounts[0]
-        } else {
-            name
+        for (sid, statement) in trust::added(spec, &region, name, &accounts) {
+            let of_pods = statement["Principal"]["Service"].is_string();
+            let id = add(
+                Resource::TrustStatement {
+                    role: name.into(),
+                    statement,
+                    sid,
+                },
+                if of_pods {
+                    &[]
+                } else {
+                    std::slice::from_ref(&oidc)
+                },
+            );
+            if of_pods {
+                roles.insert(name.to_string(), id);
+            }
+        }
+    }
+    // Pods see their role only when the association stands before they do: everything of this phase does before unpark.
+    let mut associated: BTreeMap<String, String> = BTreeMap::new();
+    for r in target.roles.iter().filter(|r| r.pod_identity) {
+        let Some((namespace, name)) = r.service_account.as_deref().and_then(|a| a.split_once('/'))
+        else {
+            continue;
         };
-        let sid = trust::sid(&green, what);
-        add(
-            Resource::TrustStatement {
-                role: name.into(),
-                statement: trust::statement(&region, Some(&sid), &accounts),
-                sid,
+        let mut needs = vec![cluster.clone()];
+        needs.extend(roles.get(&r.name).cloned());
+        let id = add(
+            Resource::PodIdentityAssociation {
+                cluster: green.clone(),
+                namespace: namespace.into(),
+                service_account: name.into(),
+                role_arn: if r.existing {
+                    existing_arn(snapshot, &region, &r.name)
+                } else {
+                    arn_of(target, &region, &r.name)
+                },
             },
-            std::slice::from_ref(&oidc),
+            &needs,
         );
+        associated.insert(r.name.clone(), id);
     }
     let addon = |a: &TargetAddon| Resource::Addon {
         cluster: green.clone(),
         name: a.name.clone(),
         version: a.version.clone(),
-        service_account_role: a.role.as_ref().map(|r| arn_of(target, &region, r)),
+        service_account_role: a
+            .role
+            .as_ref()
+            .filter(|r| !associated.contains_key(*r))
+            .map(|r| arn_of(target, &region, r)),
         configuration: a.configuration.clone(),
+        conflicts: a.conflicts.clone().unwrap_or_else(|| "OVERWRITE".into()),
     };
-    let needs_role = |a: &TargetAddon| a.role.as_ref().and_then(|r| roles.get(r)).cloned();
+    let needs_role = |a: &TargetAddon| {
+        let role = a.role.as_ref()?;
+        associated.get(role).or_else(|| roles.get(role)).cloned()
+    };
     // Without the CNI nodes stay NotReady (eks.md 1.5).
     let early = |a: &TargetAddon| {
         matches!(
@@ -250,6 +327,7 @@ pub(super) fn all(target: &Target, spec: &Spec, snapshot: &Snapshot) -> Vec<Need
                 taints: g.taints.clone(),
                 launch_template: Some(t.name.clone()),
                 max_unavailable: g.max_unavailable.clone(),
+                repair: spec.green.nodes.repair,
             },
             &needs,
         ));
@@ -286,3 +364,7 @@ fn role(r: &TargetRole, trust: Value) -> Resource {
         path: r.path.clone(),
     }
 }
+
+#[cfg(test)]
+#[path = "resources_tests.rs"]
+mod tests;

@@ -80,6 +80,25 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
         json!({}),
         [1, 20],
     );
+    let proof =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    let pins = if proof.is_empty() {
+        pins
+    } else {
+        b.add(
+            "preflight/access",
+            Phase::Preflight,
+            "access.assume",
+            &[pins],
+            Promise::None("reads only".into()),
+            format!(
+                "prove that the caller can act as {}",
+                people(proof.len(), "admin role")
+            ),
+            json!({"principals": proof}),
+            [1, 20],
+        )
+    };
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
     let layout = waves::layout(i.verdicts, i.generated);
@@ -170,6 +189,9 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
             Resource::NodeGroup { .. } | Resource::Cluster { .. } => Promise::Compensating(
                 "deleted again; time and money are spent, and its logs stay".into(),
             ),
+            Resource::LogGroup { .. } => {
+                Promise::Compensating("deleted again, with what it holds".into())
+            }
             _ => Promise::Exact,
         };
         let summary = match &n.resource {
@@ -201,6 +223,30 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
             Resource::Tag { resource, .. } => format!("mark {resource} as shared with green"),
             Resource::TrustStatement { role, .. } => {
                 format!("let a service account of green assume {role}")
+            }
+            Resource::PodIdentityAssociation {
+                namespace,
+                service_account,
+                role_arn,
+                ..
+            } => format!(
+                "give {namespace}/{service_account} the role {} by Pod Identity",
+                role_arn.rsplit('/').next().unwrap_or(role_arn)
+            ),
+            Resource::LogGroup {
+                name,
+                retention_days,
+            } => match retention_days {
+                Some(days) => format!("create log group {name}, kept for {days} days"),
+                None => format!("create log group {name}"),
+            },
+            Resource::StateBucket {
+                name, create: true, ..
+            } => {
+                format!("create bucket {name} for crossfade's records, if it is not there")
+            }
+            Resource::StateBucket { name, .. } => {
+                format!("check that bucket {name} is versioned, encrypted and closed")
             }
         };
         let shown = diff::shown(&rid, &cluster);
@@ -236,6 +282,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
         }
         ids.push(id);
     }
+    prove_access(i, b, &mut ids);
     let mut nodes = vec![];
     if !groups.is_empty() {
         nodes.push(b.add(
@@ -252,11 +299,53 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
+/// Before anything else is built on green: its admins get in, not only the caller (nobody is locked out with the role of the run).
+fn prove_access(i: &Input, b: &mut Builder, ids: &mut Vec<String>) {
+    let principals =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    if principals.is_empty() {
+        return;
+    }
+    let cluster = format!("provision/cluster/{}", i.target.cluster.name);
+    let entries: Vec<String> = ids
+        .iter()
+        .filter(|id| id.starts_with("provision/access-entry/"))
+        .cloned()
+        .collect();
+    let proven = b.add(
+        "provision/access-proven",
+        Phase::Provision,
+        "access.prove",
+        &entries,
+        Promise::None("reads only".into()),
+        format!(
+            "prove that green lets {} in, with all rights",
+            people(principals.len(), "admin role")
+        ),
+        json!({"principals": principals}),
+        [5, 60],
+    );
+    for s in b.steps.iter_mut() {
+        if s.phase == Phase::Provision && s.needs.contains(&cluster) && !entries.contains(&s.id) {
+            s.needs.push(proven.clone());
+            s.needs.sort();
+        }
+    }
+    ids.push(proven);
+}
+
 fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
-        .filter(|p| p.starts_with("provision/cluster/") || p.starts_with("provision/access-entry/"))
+        .filter(|p| {
+            ["cluster/", "access-entry/", "access-proven"]
+                .iter()
+                .any(|k| {
+                    p.strip_prefix("provision/")
+                        .is_some_and(|p| p.starts_with(k))
+                })
+        })
         .cloned()
         .collect();
     let mut done = vec![];

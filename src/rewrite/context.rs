@@ -49,6 +49,8 @@ pub struct Context {
     pub pod_roles: BTreeMap<String, BTreeSet<String>>,
     /// Role ARN of each service account that needs one.
     pub sa_roles: BTreeMap<String, String>,
+    /// Those of them that come to it by Pod Identity, not by an annotation.
+    pub pod_identity: BTreeSet<String>,
     /// Service accounts whose pods need different roles.
     pub sa_conflicts: BTreeSet<String>,
     /// Value of the label that stands in for `kops.k8s.io/instancegroup` on green, by instance group that becomes a node group.

@@ -41,6 +41,24 @@ fn account(w: &mut Work) {
         }
     }
     let key = format!("{}/{}", w.namespace(), w.name());
+    if w.cx.pod_identity.contains(&key) {
+        // The SDKs ask the web identity that this brings before they ask Pod Identity (eks.md 3).
+        let gone = take(
+            &mut w.object,
+            "/metadata/annotations/eks.amazonaws.com~1role-arn",
+        );
+        if gone.is_some() {
+            let left = w.object.pointer("/metadata/annotations");
+            if left
+                .and_then(Value::as_object)
+                .is_some_and(|a| a.is_empty())
+            {
+                take(&mut w.object, "/metadata/annotations");
+            }
+            w.changed(39);
+        }
+        return;
+    }
     if let Some(arn) = w.cx.sa_roles.get(&key).cloned()
         && annotation(w.original, "eks.amazonaws.com/role-arn") != Some(arn.as_str())
     {

@@ -53,6 +53,10 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
             network: Default::default(),
             adopt: vec![],
             terraform_state: None,
+            control_plane: Default::default(),
+            identity: Default::default(),
+            addons: Default::default(),
+            nodes: Default::default(),
         },
         aws: Aws {
             account: identity
@@ -63,6 +67,7 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
                 .filter(|r| !r.is_empty())
                 .or_else(|| kops_region(snapshot)),
             profile: None,
+            state_bucket: None,
         },
         dns: Dns::default(),
         workloads: Workloads {
@@ -72,6 +77,7 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         data: vec![],
         probes: Probes::default(),
         limits: Limits::default(),
+        connections: Default::default(),
         waivers: vec![],
         cost: Default::default(),
     }

@@ -1,5 +1,6 @@
 //! The types of `migration.yaml` (`crossfade.dev/v1alpha1`). Never `flatten` or `untagged`: both lose line and column.
 
+use super::connections::Connections;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -39,6 +40,9 @@ pub struct Spec {
     /// Limits that the plan must respect.
     #[serde(default)]
     pub limits: Limits,
+    /// How the API servers are reached, where not directly.
+    #[serde(default, skip_serializing_if = "Connections::is_default")]
+    pub connections: Connections,
     /// Findings that somebody has read and accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<Waiver>,
@@ -150,6 +154,174 @@ pub struct Green {
     /// Terraform state (`terraform show -json`, or a state file) relative to this file: what is in it is left to Terraform.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub terraform_state: Option<String>,
+    /// Logs, keys and protection of the control plane.
+    #[serde(default, skip_serializing_if = "ControlPlane::is_default")]
+    pub control_plane: ControlPlane,
+    /// How pods come to their roles.
+    #[serde(default, skip_serializing_if = "IdentityWish::is_default")]
+    pub identity: IdentityWish,
+    /// What add-ons are to be instead of what the planner makes of them, by EKS's name (`coredns`).
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub addons: BTreeMap<String, AddonWish>,
+    /// What holds for all node groups.
+    #[serde(default, skip_serializing_if = "NodesWish::is_default")]
+    pub nodes: NodesWish,
+}
+
+/// Logs, keys and protection of the control plane.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct ControlPlane {
+    /// Logs that go to CloudWatch: any of `api`, `audit`, `authenticator`, `controllerManager`, `scheduler`. None when empty, as EKS has it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub logs: Vec<String>,
+    /// Days for which CloudWatch keeps them, one of its steps from 1 to 3653; for ever when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_days: Option<u32>,
+    /// ARN of the KMS key that wraps Secrets; AWS's own key when absent. It can never be taken off a cluster again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secrets_key: Option<String>,
+    /// EKS refuses to delete the cluster while this is on. A rollback of crossfade switches it off first.
+    pub deletion_protection: bool,
+    /// What happens when standard support of green's version ends.
+    pub support: Support,
+    /// Security groups of its network interfaces besides the one that EKS makes: 4 at most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub security_groups: Vec<String>,
+}
+
+impl Default for ControlPlane {
+    fn default() -> Self {
+        ControlPlane {
+            logs: vec![],
+            log_days: None,
+            secrets_key: None,
+            deletion_protection: true,
+            support: Support::Standard,
+            security_groups: vec![],
+        }
+    }
+}
+
+impl ControlPlane {
+    fn is_default(&self) -> bool {
+        *self == ControlPlane::default()
+    }
+}
+
+/// What happens when standard support of a version ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Support {
+    /// EKS upgrades the cluster by force.
+    #[default]
+    Standard,
+    /// The cluster stays as it is, at a higher price an hour, for 12 months more.
+    Extended,
+}
+
+impl Support {
+    /// As EKS spells it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Support::Standard => "STANDARD",
+            Support::Extended => "EXTENDED",
+        }
+    }
+}
+
+/// How pods come to their roles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct IdentityWish {
+    /// Workloads that move. Old images hold SDKs that do not know Pod Identity (eks.md 3).
+    pub workloads: Identity,
+    /// EKS add-ons and controllers of green's own.
+    pub addons: Identity,
+    /// Single service accounts (`namespace/name`) otherwise.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub accounts: BTreeMap<String, Identity>,
+}
+
+impl IdentityWish {
+    fn is_default(&self) -> bool {
+        *self == IdentityWish::default()
+    }
+
+    /// How a service account comes to its role. A pattern of accounts can only have IRSA: an association names one.
+    pub fn of(&self, account: &str, addon: bool) -> Identity {
+        if account.contains('*') {
+            return Identity::Irsa;
+        }
+        let default = if addon { self.addons } else { self.workloads };
+        self.accounts.get(account).copied().unwrap_or(default)
+    }
+}
+
+/// A way from a service account to an IAM role.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum Identity {
+    /// The token of the account, trusted by its issuer and named by an annotation.
+    #[default]
+    Irsa,
+    /// EKS Pod Identity: an association and the agent on the node.
+    PodIdentity,
+}
+
+/// What an add-on is to be instead of what the planner makes of it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct AddonWish {
+    /// Version, as in `v1.20.1-eksbuild.3`; EKS's default for green's version when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Settings over those of the planner, field by field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<serde_json::Value>,
+    /// What EKS does with objects of the add-on that are there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conflicts: Option<Conflicts>,
+}
+
+/// What EKS does with objects of an add-on that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Conflicts {
+    /// The add-on fails.
+    None,
+    /// They become the add-on's.
+    Overwrite,
+    /// Fields that somebody set stay.
+    Preserve,
+}
+
+impl Conflicts {
+    /// As EKS spells it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Conflicts::None => "NONE",
+            Conflicts::Overwrite => "OVERWRITE",
+            Conflicts::Preserve => "PRESERVE",
+        }
+    }
+}
+
+/// What holds for all node groups.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct NodesWish {
+    /// KMS key (ARN, id or alias) of volumes that have none on blue; they are encrypted then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume_key: Option<String>,
+    /// EKS replaces or reboots nodes that it finds broken.
+    pub repair: bool,
+}
+
+impl NodesWish {
+    fn is_default(&self) -> bool {
+        *self == NodesWish::default()
+    }
 }
 
 /// What a node group is to be instead of what the planner makes of its instance group.
@@ -232,6 +404,20 @@ pub struct Aws {
     /// Profile of the shared AWS config.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profile: Option<String>,
+    /// Bucket for crossfade's own records. It must be versioned, encrypted and closed to the public.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_bucket: Option<StateBucket>,
+}
+
+/// Bucket for crossfade's own records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StateBucket {
+    /// Name.
+    pub name: String,
+    /// Make it when it is not there. A rollback deletes one that was made so while it is empty.
+    #[serde(default)]
+    pub create: bool,
 }
 
 /// DNS cutover.

@@ -389,3 +389,87 @@ fn access_policies_are_those_of_eks_and_a_role_wish_says_one_thing() {
         assert!(e.message.contains(says), "{e:?}");
     }
 }
+
+/// What is written under `green` or `aws`, and what the error says; each points at a line.
+#[test]
+fn what_eks_kms_cloudwatch_or_s3_would_refuse_is_refused_in_the_file() {
+    let version = "  version: \"1.36\"\n";
+    for (what, says) in [
+        ("controlPlane: {logs: [audits]}", "`audits` is no log"),
+        ("controlPlane: {logs: [audit, audit]}", "named twice"),
+        (
+            "controlPlane: {logs: [audit], logDays: 31}",
+            "keeps no logs for 31 days",
+        ),
+        ("controlPlane: {logDays: 30}", "no logs to keep"),
+        (
+            "controlPlane: {secretsKey: alias/green}",
+            "no ARN of a KMS key",
+        ),
+        (
+            "controlPlane: {secretsKey: \"arn:aws:kms:eu-west-1:000000000000:alias/green\"}",
+            "no ARN of a KMS key",
+        ),
+        (
+            "controlPlane: {securityGroups: [sg-1, sg-2, sg-3, sg-4, sg-5]}",
+            "5 security groups",
+        ),
+        (
+            "controlPlane: {securityGroups: [web]}",
+            "no security group id",
+        ),
+        ("nodes: {volumeKey: \"\"}", "is empty"),
+        (
+            "identity: {accounts: {mailer: podIdentity}}",
+            "names no service account",
+        ),
+        (
+            "identity: {accounts: {\"test-*/robot\": podIdentity}}",
+            "names no service account",
+        ),
+    ] {
+        let e = refused(version, &format!("{version}  {what}\n"));
+        assert!(e.message.contains(says), "{what}: {}", e.message);
+    }
+    for name in ["s3://journal", "Journal", "jo", "a..b", "-journal"] {
+        let account = "  account: \"000000000000\"\n";
+        let e = refused(
+            account,
+            &format!("{account}  stateBucket: {{name: \"{name}\"}}\n"),
+        );
+        assert!(e.message.contains("cannot name a bucket"), "{}", e.message);
+    }
+}
+
+#[test]
+fn a_control_plane_is_protected_and_in_standard_support_unless_somebody_says_otherwise() {
+    let spec = parse(GOOD, "m.yaml").expect("good");
+    assert!(spec.green.control_plane.deletion_protection);
+    assert_eq!(spec.green.control_plane.support.word(), "STANDARD");
+    let text = GOOD.replace(
+        "  version: \"1.36\"\n",
+        "  version: \"1.36\"\n  controlPlane: {logs: [audit], logDays: 90, support: extended, deletionProtection: false}\n  addons: {coredns: {version: v1.12.4-eksbuild.1, conflicts: preserve, configuration: {replicaCount: 3}}}\n  identity: {workloads: podIdentity, accounts: {platform/legacy: irsa}}\n",
+    );
+    let spec = parse(&text, "m.yaml").expect("good");
+    let plane = &spec.green.control_plane;
+    assert!(!plane.deletion_protection && plane.log_days == Some(90));
+    assert_eq!(plane.support.word(), "EXTENDED");
+    let dns = &spec.green.addons["coredns"];
+    assert_eq!(dns.conflicts.map(|c| c.word()), Some("PRESERVE"));
+    assert_eq!(
+        dns.configuration,
+        Some(serde_json::json!({"replicaCount": 3}))
+    );
+    use crate::spec::model::Identity;
+    let identity = &spec.green.identity;
+    assert_eq!(identity.of("shop/web", false), Identity::PodIdentity);
+    assert_eq!(identity.of("platform/legacy", false), Identity::Irsa);
+    assert_eq!(identity.of("kube-system/aws-node", true), Identity::Irsa);
+    assert_eq!(
+        identity.of("test-*/robot", false),
+        Identity::Irsa,
+        "an association names one account"
+    );
+    let again = parse(&yaml::to_string(&spec).expect("written"), "m.yaml").expect("read again");
+    assert_eq!(spec, again);
+}

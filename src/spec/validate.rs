@@ -1,5 +1,7 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod connections;
+mod control_plane;
 mod green;
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
@@ -47,8 +49,12 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     let c = Checker { text, file };
     c.api(spec)?;
     c.green(spec)?;
+    c.control_plane(spec)?;
+    c.identity(spec)?;
+    c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.connections(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;

@@ -1,6 +1,8 @@
 //! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
 
+pub mod assume;
 pub mod compare;
+pub mod left;
 
 use super::Result;
 use async_trait::async_trait;
@@ -114,6 +116,21 @@ pub enum Resource {
         /// CIDRs that the public endpoint answers; empty: EKS's default, all of them (0.0.0.0/0).
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         endpoint_cidrs: Vec<String>,
+        /// Logs of the control plane that go to CloudWatch: any of `api`, `audit`, `authenticator`, `controllerManager`, `scheduler`.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        logging: Vec<String>,
+        /// ARN of the customer's KMS key that wraps Secrets; AWS's own when absent. It can never be taken off again (eks.md 1.2).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kms_key: Option<String>,
+        /// EKS refuses to delete it. The undo of the step that made it so switches that off first.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        deletion_protection: bool,
+        /// What happens when standard support of the version ends: `STANDARD` (upgraded by force) or `EXTENDED` (paid by the hour).
+        #[serde(default = "standard", skip_serializing_if = "is_standard")]
+        support_type: String,
+        /// Security groups of the control plane's network interfaces besides the one that EKS makes; at most 4 (eks.md 1.2).
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        security_groups: Vec<String>,
     },
     /// EKS add-on.
     Addon {
@@ -128,6 +145,44 @@ pub enum Resource {
         /// Settings (`configurationValues`), as the add-on's schema wants them.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         configuration: Option<Value>,
+        /// What EKS does with objects of the add-on that are there already: `NONE` (it fails), `OVERWRITE` or `PRESERVE`. Not told back.
+        #[serde(default = "overwrite", skip_serializing_if = "is_overwrite")]
+        conflicts: String,
+    },
+    /// A service account that has a role by EKS Pod Identity.
+    PodIdentityAssociation {
+        /// Cluster name.
+        cluster: String,
+        /// Namespace of the account.
+        namespace: String,
+        /// The account; it need not exist yet.
+        service_account: String,
+        /// ARN of the role; it trusts `pods.eks.amazonaws.com`.
+        role_arn: String,
+    },
+    /// CloudWatch log group. EKS makes the one of a cluster itself, without retention, when nobody did before (eks.md 1.2).
+    LogGroup {
+        /// Name, as in `/aws/eks/shop-green/cluster`.
+        name: String,
+        /// Days after which entries go; never when absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retention_days: Option<u32>,
+    },
+    /// S3 bucket for crossfade's own records: versioned, encrypted, closed to the public.
+    StateBucket {
+        /// Name.
+        name: String,
+        /// Make it when it is not there; otherwise its absence is an error.
+        create: bool,
+        /// Every version of an object is kept.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        versioned: bool,
+        /// Objects are encrypted by default.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        encrypted: bool,
+        /// All four blocks of public access are on.
+        #[serde(default = "yes", skip_serializing_if = "is_yes")]
+        closed: bool,
     },
     /// EKS access entry with an optional access policy.
     AccessEntry {
@@ -212,6 +267,9 @@ pub enum Resource {
         /// Nodes that may be away during an update: `1` or `10%`; absent: 1.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max_unavailable: Option<String>,
+        /// EKS replaces or reboots nodes that it finds broken.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        repair: bool,
     },
     /// One ingress rule of a security group that blue or somebody else owns: added beside theirs, never edited.
     SecurityGroupRule {
@@ -248,7 +306,62 @@ pub enum Resource {
     },
 }
 
+fn yes() -> bool {
+    true
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde hands a reference
+fn is_yes(on: &bool) -> bool {
+    *on
+}
+
+fn standard() -> String {
+    "STANDARD".into()
+}
+
+fn is_standard(text: &str) -> bool {
+    text == "STANDARD"
+}
+
+fn overwrite() -> String {
+    "OVERWRITE".into()
+}
+
+fn is_overwrite(text: &str) -> bool {
+    text == "OVERWRITE"
+}
+
 impl Resource {
+    /// Green as something to look for: its name alone counts.
+    pub fn named_cluster(name: &str) -> Resource {
+        Resource::Cluster {
+            name: name.into(),
+            version: String::new(),
+            role_arn: String::new(),
+            subnets: vec![],
+            service_cidr: None,
+            public_endpoint: true,
+            private_endpoint: true,
+            endpoint_cidrs: vec![],
+            logging: vec![],
+            kms_key: None,
+            deletion_protection: false,
+            support_type: standard(),
+            security_groups: vec![],
+        }
+    }
+
+    /// A bucket as crossfade wants one.
+    pub fn state_bucket(name: &str, create: bool) -> Resource {
+        Resource::StateBucket {
+            name: name.into(),
+            create,
+            versioned: true,
+            encrypted: true,
+            closed: true,
+        }
+    }
+
     /// A short stable name: `role/shop-green-node`, `node-group/shop-green/nodes`.
     pub fn id(&self) -> String {
         match self {
@@ -277,7 +390,30 @@ impl Resource {
             }
             Resource::Tag { resource, key, .. } => format!("tag/{resource}/{key}"),
             Resource::TrustStatement { role, sid, .. } => format!("trust-statement/{role}/{sid}"),
+            Resource::PodIdentityAssociation {
+                cluster,
+                namespace,
+                service_account,
+                ..
+            } => format!("pod-identity/{cluster}/{namespace}/{service_account}"),
+            Resource::LogGroup { name, .. } => format!("log-group/{name}"),
+            Resource::StateBucket { name, .. } => format!("state-bucket/{name}"),
         }
+    }
+}
+
+/// The role behind an STS session, and every other principal as it is: an access entry takes a role or user (eks.md 1.4).
+pub fn principal_of(arn: &str) -> String {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    match parts.as_slice() {
+        [_, partition, "sts", _, account, resource] => match resource
+            .strip_prefix("assumed-role/")
+            .and_then(|r| r.split('/').next())
+        {
+            Some(role) => format!("arn:{partition}:iam::{account}:role/{role}"),
+            None => arn.into(),
+        },
+        _ => arn.into(),
     }
 }
 
@@ -310,6 +446,52 @@ pub struct Found {
     pub differences: Vec<compare::Difference>,
     /// What else the service says: for a cluster `issuer` (without https://), `endpoint`, `caData`, `securityGroup`; a tag's `value`; a role's `arn`.
     pub attributes: BTreeMap<String, String>,
+    /// When it was made (RFC 3339), for kinds that say it: with the name and the run's tag it tells ours from one that was deleted
+    /// and made again under its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created: Option<String>,
+    /// What EKS says is wrong with it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub issues: Vec<HealthIssue>,
+    /// An update under way, as in `UPDATING: VpcConfigUpdate`; nothing else may be asked of it meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doing: Option<String>,
+}
+
+/// What hangs on a thing that is about to be deleted, though this run did not put it there.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Attached {
+    /// In words: `policy arn:...`, `node group batch`, `network interface eni-1 (Amazon EKS shop-green)`.
+    pub what: String,
+    /// AWS takes it away by itself after a while (a network interface, EKS's own instance profile): wait for it. Otherwise it is
+    /// somebody's.
+    pub passes: bool,
+}
+
+/// One thing that EKS finds wrong (eks.md 1.2, 1.6).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HealthIssue {
+    /// Code, as in `AsgInstanceLaunchFailures`.
+    pub code: String,
+    /// EKS's own words.
+    #[serde(default)]
+    pub message: String,
+    /// What it is about: instances, subnets, roles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<String>,
+}
+
+/// What is true of a thing at the moment of the look only: a run asks for it, no snapshot keeps it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Now {
+    /// As in [`Found::created`].
+    pub created: Option<String>,
+    /// As in [`Found::issues`].
+    pub issues: Vec<HealthIssue>,
+    /// As in [`Found::doing`].
+    pub doing: Option<String>,
 }
 
 /// A thing that exists, in the words in which crossfade would make it.
@@ -329,6 +511,9 @@ pub struct Existing {
     /// As in [`Found`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, String>,
+    /// What a snapshot does not keep.
+    #[serde(skip)]
+    pub now: Now,
 }
 
 /// A subnet.
@@ -455,9 +640,82 @@ pub struct Inventory {
     /// Service quotas by `service/code`.
     #[serde(default)]
     pub quotas: Option<BTreeMap<String, Quota>>,
+    /// Log groups of EKS clusters (`/aws/eks/...`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_groups: Option<Vec<Existing>>,
+    /// The bucket that migration.yaml names for crossfade's records, if it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_bucket: Option<Existing>,
+    /// Add-ons that EKS offers for green's version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub addon_offers: Option<AddonOffers>,
+    /// Kubernetes versions of EKS, by version (`1.35`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_versions: Option<BTreeMap<String, ClusterVersion>>,
+    /// KMS keys that migration.yaml or blue's volumes name, by that name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<BTreeMap<String, Key>>,
     /// Parts that were asked for and not given, with the reason; discover makes `not_checked` entries of them.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub not_read: BTreeMap<String, String>,
+}
+
+/// What EKS offers for one Kubernetes version (DescribeAddonVersions).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonOffers {
+    /// Kubernetes version, `1.35`.
+    pub kubernetes: String,
+    /// Add-ons by name.
+    pub addons: BTreeMap<String, AddonOffer>,
+}
+
+/// One add-on of EKS.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AddonOffer {
+    /// The version that EKS takes when none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// All versions, newest first.
+    pub versions: Vec<String>,
+    /// Its pods need a role.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub needs_role: bool,
+}
+
+/// A Kubernetes version of EKS (DescribeClusterVersions).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterVersion {
+    /// `STANDARD_SUPPORT`, `EXTENDED_SUPPORT` or `UNSUPPORTED`.
+    pub status: String,
+    /// Day on which standard support ends, `2027-03-27`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standard_until: Option<String>,
+    /// Day on which extended support ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extended_until: Option<String>,
+}
+
+/// A KMS key.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Key {
+    /// ARN.
+    pub arn: String,
+    /// `Enabled`, `Disabled`, `PendingDeletion` ...
+    pub state: String,
+    /// `CUSTOMER` or `AWS` (managed by AWS: its policy admits whoever uses the service).
+    pub manager: String,
+    /// `SYMMETRIC_DEFAULT`, or another: EKS and EBS take only that one.
+    pub spec: String,
+    /// Its policy; `None`: not readable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub policy: Option<Value>,
+    /// Principals that grants let use it, with their operations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub grants: BTreeMap<String, Vec<String>>,
 }
 
 /// A NAT gateway.
@@ -623,10 +881,24 @@ pub struct EksCluster {
 pub trait Cloud: Send + Sync {
     /// Account, region, caller.
     async fn identity(&self) -> Result<CloudIdentity>;
+    /// Whether the caller may act as this role: tried, and the credentials thrown away. `Some`: why not.
+    async fn assumable(&self, role: &str) -> Result<Option<String>>;
     /// Looks for a resource by its identifying fields; `None` when absent.
     async fn find(&self, resource: &Resource) -> Result<Option<Found>>;
     /// Creates it, tagged with the run and with a client token made from `run` and the resource's id, so a repeat finds the same one.
     async fn create(&self, resource: &Resource, run: &str) -> Result<()>;
+    /// The same for something that this run made before and that is gone since: another `salt` makes another client token, for AWS
+    /// remembers a token (and answers with what it made for it) longer than the thing may have lived.
+    async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
+        let _ = salt;
+        self.create(resource, run).await
+    }
+    /// What hangs on it that `run` did not put there: what a delete would take with it, or what forbids the delete. Asked only
+    /// before a delete; also when the thing itself is gone already (network interfaces stay a while).
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        let _ = (resource, run);
+        Ok(vec![])
+    }
     /// Deletes it; absent is fine.
     async fn delete(&self, resource: &Resource) -> Result<()>;
     /// Reads the account. `vpc_tag` is the kops cluster name whose VPC, subnets and groups are meant.

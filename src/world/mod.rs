@@ -57,6 +57,9 @@ pub struct Error {
     pub remedy: String,
     /// How long the server asks to be left alone (`Retry-After`), when it said so.
     pub retry_after: Option<std::time::Duration>,
+    /// How long repeating it is worth while, counted from the first failure: for what is known to pass, but slowly (IAM spreading a
+    /// new role, an update under way). Absent: as often as the engine tries anything.
+    pub patience: Option<std::time::Duration>,
 }
 
 impl Error {
@@ -68,6 +71,7 @@ impl Error {
             at: at.into(),
             remedy: String::new(),
             retry_after: None,
+            patience: None,
         }
     }
     /// Says what to do next.
@@ -78,6 +82,11 @@ impl Error {
     /// Says how long the server asks to be left alone.
     pub fn retry_after(mut self, pause: Option<std::time::Duration>) -> Self {
         self.retry_after = pause;
+        self
+    }
+    /// Says how long repeating it is worth while.
+    pub fn patience(mut self, time: std::time::Duration) -> Self {
+        self.patience = Some(time);
         self
     }
     /// Whether repeating the same call later can help.

@@ -495,6 +495,10 @@ fn account(inventory: &Inventory) -> Value {
     }
     // No template and none read say the same about what a run left behind.
     inventory.launch_templates.get_or_insert_default();
+    inventory.log_groups.get_or_insert_default();
+    // What EKS offers is no state of the account.
+    inventory.addon_offers = None;
+    inventory.cluster_versions = None;
     for c in &mut inventory.clusters {
         by_name(&mut c.node_groups);
         by_name(&mut c.addons);

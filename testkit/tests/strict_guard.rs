@@ -250,6 +250,100 @@ async fn a_security_group_rule_exists_once_and_goes_exactly() {
     );
 }
 
+// eks.md 2.3: 60 rules in each direction; the description of a rule names the migration, in EC2's letters.
+#[tokio::test]
+async fn groups_and_rules_have_plain_words_and_one_vpc() {
+    let layer = layer().await.expect("layer");
+    let api = ec2(&layer.strict);
+    let (vpc, subnets) = network(&layer.strict).await;
+    let other = api
+        .create_vpc()
+        .cidr_block("10.77.0.0/16")
+        .send()
+        .await
+        .expect("vpc");
+    let other = other.vpc.and_then(|v| v.vpc_id).expect("id");
+    let create = |name: &str, description: &str, vpc: &str| {
+        api.create_security_group()
+            .group_name(name)
+            .description(description)
+            .vpc_id(vpc)
+    };
+    refused!(create("sg-mine", "d", &vpc), "InvalidParameterValue");
+    refused!(create("a", "blue > green", &vpc), "InvalidParameterValue");
+    refused!(
+        create("a", "d", "vpc-00000000000000000"),
+        "InvalidVpcID.NotFound"
+    );
+    let id = |made: aws_sdk_ec2::operation::create_security_group::CreateSecurityGroupOutput| {
+        made.group_id.expect("id")
+    };
+    let here = id(create("a", "d", &vpc).send().await.expect("group"));
+    let there = id(create("a", "d", &other).send().await.expect("group"));
+    refused!(create("a", "d", &vpc), "InvalidGroup.Duplicate");
+    let allow = |port: i32, cidr: &str, description: &str| {
+        api.authorize_security_group_ingress()
+            .group_id(&here)
+            .ip_permissions(
+                IpPermission::builder()
+                    .ip_protocol("tcp")
+                    .from_port(port)
+                    .to_port(port)
+                    .ip_ranges(
+                        IpRange::builder()
+                            .cidr_ip(cidr)
+                            .description(description)
+                            .build(),
+                    )
+                    .build(),
+            )
+    };
+    refused!(
+        allow(443, "10.0.0.0/16", "crossfade: \"shop\""),
+        "InvalidParameterValue"
+    );
+    refused!(allow(443, "10.0.0/16", "d"), "InvalidParameterValue");
+    let foreign = IpPermission::builder()
+        .ip_protocol("-1")
+        .user_id_group_pairs(UserIdGroupPair::builder().group_id(&there).build())
+        .build();
+    let error = api
+        .authorize_security_group_ingress()
+        .group_id(&here)
+        .ip_permissions(foreign)
+        .send()
+        .await
+        .expect_err("another VPC");
+    assert!(
+        error.message().unwrap_or("").contains("different networks"),
+        "{error:?}"
+    );
+    layer.strict.quota("L-0EA8095F", 2);
+    allow(1, "10.0.0.0/16", "d").send().await.expect("one");
+    allow(2, "10.0.0.0/16", "d").send().await.expect("two");
+    refused!(
+        allow(3, "10.0.0.0/16", "d"),
+        "RulesPerSecurityGroupLimitExceeded"
+    );
+    // 50 tags a resource, of 128 and 256 characters.
+    let tag = |key: &str, value: &str| {
+        api.create_tags()
+            .resources(&subnets[0])
+            .tags(Tag::builder().key(key).value(value).build())
+    };
+    refused!(tag(&"k".repeat(129), "v"), "InvalidParameterValue");
+    refused!(tag("k", &"v".repeat(257)), "InvalidParameterValue");
+    let many = (0..50).map(|n| Tag::builder().key(format!("k{n}")).value("v").build());
+    api.create_tags()
+        .resources(&subnets[0])
+        .set_tags(Some(many.collect()))
+        .send()
+        .await
+        .expect("fifty");
+    tag("k7", "again").send().await.expect("one of the fifty");
+    refused!(tag("one-more", "v"), "TagLimitExceeded");
+}
+
 #[tokio::test]
 async fn the_shop_fixture_is_acceptable_to_the_strict_layer() {
     let layer = layer().await.expect("layer");

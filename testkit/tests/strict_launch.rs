@@ -405,3 +405,94 @@ async fn nodes_whose_template_forgets_the_clusters_security_group_never_join() {
     );
     assert!(issue.message().unwrap_or("").contains(&world.group));
 }
+
+// eks.md 1.7: user data is MIME multipart, EKS merges its own part into it.
+#[tokio::test]
+async fn eks_refuses_user_data_that_it_cannot_merge_with_its_own() {
+    let world = world().await;
+    let encode = |text: &str| base64::engine::general_purpose::STANDARD.encode(text);
+    creation(
+        &world.layer,
+        "script",
+        data().user_data(encode("#!/bin/bash\necho hello\n")),
+    )
+    .send()
+    .await
+    .expect("EC2 takes it");
+    let (kind, message) = code(world.group("main", "script").send().await);
+    assert_eq!(kind, "InvalidParameterException");
+    assert!(message.contains("MIME multipart"), "{message}");
+    // With an image of one's own nothing is merged; Bottlerocket reads TOML.
+    let bottlerocket = world
+        .group("main", "script")
+        .ami_type(eks::AmiTypes::BottlerocketX8664);
+    bottlerocket.send().await.expect("no MIME there");
+}
+
+// eks.md 1.6, 8.4: the kubelet may not give itself labels of Kubernetes' own, and ends; 1.7: a node with a foreign image must be told
+// its cluster.
+#[tokio::test]
+async fn nodes_whose_user_data_is_wrong_start_and_never_join() {
+    let world = world().await;
+    let api = strict_bench::eks(&world.layer.strict);
+    api.create_addon()
+        .cluster_name("green")
+        .addon_name("vpc-cni")
+        .resolve_conflicts(eks::ResolveConflicts::Overwrite)
+        .send()
+        .await
+        .expect("add-on");
+    let mime = |kubelet: &str| {
+        let text = format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"x\"\n\n--x\nContent-Type: application/node.eks.aws\n\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig\nspec:\n{kubelet}\n--x--\n"
+        );
+        base64::engine::general_purpose::STANDARD.encode(text)
+    };
+    let labels = |list: &str| mime(&format!("  kubelet:\n    flags: ['--node-labels={list}']"));
+    let cluster = "  cluster: {name: green, apiServerEndpoint: 'https://127.0.0.1:1', certificateAuthority: Zm9v, cidr: 10.100.0.0/16}";
+    for (name, made) in [
+        (
+            "kops-label",
+            data().user_data(labels("team=web,kops.k8s.io/instancegroup=nodes")),
+        ),
+        (
+            "image-alone",
+            data()
+                .image_id("ami-0123456789abcdef0")
+                .user_data(labels("team=web")),
+        ),
+        (
+            "own-label",
+            data().user_data(labels("team=web,node.kubernetes.io/pool=web")),
+        ),
+        (
+            "image-told",
+            data()
+                .image_id("ami-0123456789abcdef0")
+                .user_data(mime(cluster)),
+        ),
+    ] {
+        creation(&world.layer, name, made).send().await.expect(name);
+        world.group(name, name).send().await.expect("taken");
+    }
+    world
+        .ends_as("own-label", eks::NodegroupStatus::Active)
+        .await;
+    world
+        .ends_as("image-told", eks::NodegroupStatus::Active)
+        .await;
+    for (name, words) in [
+        ("kops-label", "kops.k8s.io/instancegroup"),
+        ("image-alone", "apiServerEndpoint"),
+    ] {
+        let failed = world
+            .ends_as(name, eks::NodegroupStatus::CreateFailed)
+            .await;
+        let issue = &failed.health().expect("health").issues()[0];
+        assert_eq!(
+            issue.code().map(|c| c.as_str()),
+            Some("NodeCreationFailure")
+        );
+        assert!(issue.message().unwrap_or("").contains(words), "{issue:?}");
+    }
+}

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(i: &Input, r: &mut Report) {
-    let mut new = vec![];
+    let (mut new, mut by_pod_identity) = (vec![], vec![]);
     let annotated: std::collections::BTreeSet<(&str, &str)> = i
         .snapshot
         .blue
@@ -38,6 +38,11 @@ fn run(i: &Input, r: &mut Report) {
         let Some(_) = i.cx.sa_roles.get(&format!("{ns}/{name}")) else {
             continue;
         };
+        // Nobody on blue has Pod Identity: it is new to every image, and asks for a younger SDK than IRSA does.
+        if i.cx.pod_identity.contains(&format!("{ns}/{name}")) {
+            by_pod_identity.push(b.name.as_str());
+            continue;
+        }
         let used = annotated.contains(&(ns, name))
             || b.containers(true).any(|c| {
                 c["env"]
@@ -61,6 +66,15 @@ fn run(i: &Input, r: &mut Report) {
             }
         }
         new.push(b.name.as_str());
+    }
+    if !by_pod_identity.is_empty() {
+        r.found(
+            "workloads/pod-identity",
+            format!(
+                "they come to their role by Pod Identity, as green.identity says: {}. Their SDKs must be boto3 1.34.41, Go 1.47.11, Java 2.21.30 (never 1.x), JavaScript 2.1550 or 3.458, Ruby 3.188, PHP 3.287.1, .NET 3.7.734 or CLI 2.15, or newer; older ones ask the node, which gives them nothing, and wait until they time out",
+                few(&by_pod_identity)
+            ),
+        );
     }
     if !new.is_empty() {
         r.found(

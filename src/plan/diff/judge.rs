@@ -7,7 +7,7 @@ use crate::world::cloud::compare::Difference;
 /// Fields without which green does not work, or somebody gets other rights than declared. In all other fields what is there
 /// is used as it is, and the plan says so.
 const HARD: &[(&str, &[&str])] = &[
-    ("cluster", &["version", "content"]),
+    ("cluster", &["version", "kmsKey", "content"]),
     ("node-group", &["labels", "taints", "content"]),
     ("launch-template", &["securityGroups", "content"]),
     (
@@ -31,6 +31,14 @@ const HARD: &[(&str, &[&str])] = &[
     // Whoever described the rule otherwise: it lets in whom it must.
     ("security-group-rule", &[]),
     ("addon", &[]),
+    // Another role: other rights than declared.
+    ("pod-identity", &["roleArn", "besides", "content"]),
+    ("log-group", &["content"]),
+    // An open or unversioned bucket is no place for the record of a run.
+    (
+        "state-bucket",
+        &["versioned", "encrypted", "closed", "content"],
+    ),
 ];
 
 /// What was found, as far as it matters here.
@@ -92,6 +100,8 @@ pub fn additive(r: &Resource) -> bool {
             | Resource::SecurityGroupRule { .. }
             | Resource::TrustStatement { .. }
             | Resource::OidcProvider { .. }
+            // migration.yaml names it: that is consent enough.
+            | Resource::StateBucket { .. }
     )
 }
 
@@ -107,6 +117,8 @@ fn equivalent(want: &Resource, d: &Difference) -> bool {
                 serde_json::from_str(&d.have).unwrap_or_default();
             labels.iter().all(|(k, v)| have.get(k) == Some(v))
         }
+        // Nobody asked for a key of their own: one that is there does no harm.
+        Resource::Cluster { kms_key: None, .. } => d.field == "kmsKey",
         _ => false,
     }
 }

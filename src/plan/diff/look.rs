@@ -100,6 +100,7 @@ pub(super) fn look(inv: &Inventory, want: &Resource) -> Look {
                     status: Status::Ready,
                     extras: vec![],
                     attributes: BTreeMap::new(),
+                    now: Default::default(),
                 },
                 want,
             )
@@ -131,6 +132,19 @@ pub(super) fn look(inv: &Inventory, want: &Resource) -> Look {
         Resource::AccessEntry {
             cluster, principal, ..
         } => within(inv, cluster, want, |c| c.access_entries.contains(principal)),
+        // With the parts of a cluster all its associations were read.
+        Resource::PodIdentityAssociation { cluster, .. } => within(inv, cluster, want, |_| false),
+        Resource::LogGroup { .. } => inv
+            .log_groups
+            .iter()
+            .flatten()
+            .find(|g| g.resource.id() == want.id())
+            .map_or(Look::Absent, |g| existing(g, want)),
+        Resource::StateBucket { .. } => inv
+            .state_bucket
+            .iter()
+            .find(|b| b.resource.id() == want.id())
+            .map_or(Look::Absent, |b| existing(b, want)),
         Resource::LaunchTemplate { .. } => inv
             .launch_templates
             .iter()

@@ -192,7 +192,17 @@ fn absent(
             ResourceState::Create,
             "the account was not read: the run looks before it makes it".into(),
         ),
-        None => (ResourceState::Create, "it is not there".into()),
+        None => {
+            if let Resource::StateBucket { create: false, .. } = want {
+                say.say(
+                    "ADOPT-10",
+                    Severity::Blocker,
+                    "migration.yaml names it for crossfade's records, and the snapshot does not know it".into(),
+                    "Set aws.stateBucket.create: true to have it made; if it is there, run discover again with this migration.yaml.".into(),
+                );
+            }
+            (ResourceState::Create, "it is not there".into())
+        }
     }
 }
 
@@ -322,7 +332,7 @@ impl Fill {
         known.push(("${account}".into(), inv.identity.account.clone()));
         known.push((
             "${caller}".into(),
-            crate::step::principal(&inv.identity.arn),
+            crate::world::cloud::principal_of(&inv.identity.arn),
         ));
         let eks = inv.clusters.iter().find(|c| c.name == cluster);
         let own = eks.and_then(|c| {

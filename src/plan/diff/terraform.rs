@@ -76,6 +76,23 @@ fn keeps(t: &TerraformResource, want: &Resource) -> bool {
         Resource::Tag { resource, key, .. } => {
             t.kind == "aws_ec2_tag" && has(t, "resource_id", resource) && has(t, "key", key)
         }
+        Resource::PodIdentityAssociation {
+            cluster,
+            namespace,
+            service_account,
+            ..
+        } => {
+            t.kind == "aws_eks_pod_identity_association"
+                && has(t, "cluster_name", cluster)
+                && has(t, "namespace", namespace)
+                && has(t, "service_account", service_account)
+        }
+        Resource::LogGroup { name, .. } => {
+            t.kind == "aws_cloudwatch_log_group" && (has(t, "name", name) || has(t, "id", name))
+        }
+        Resource::StateBucket { name, .. } => {
+            t.kind == "aws_s3_bucket" && (has(t, "bucket", name) || has(t, "id", name))
+        }
         // The provider has no resource for one statement of a trust policy.
         Resource::TrustStatement { .. } => false,
     }

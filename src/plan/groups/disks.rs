@@ -141,7 +141,16 @@ pub(super) fn disks(ig: &mut Ig, machine: &Machine) -> (Disk, Vec<Disk>) {
         kms_key,
         delete_on_termination: true,
     };
-    let more = further(ig, default_kind, !old);
+    let mut more = further(ig, default_kind, !old);
+    let mut root = root;
+    if let Some(key) = &ig.spec.green.nodes.volume_key {
+        for d in std::iter::once(&mut root).chain(&mut more) {
+            if d.kms_key.is_none() {
+                d.encrypted = true;
+                d.kms_key = Some(key.clone());
+            }
+        }
+    }
     (root, more)
 }
 

@@ -9,7 +9,7 @@ use crate::plan::model::{Grant, Severity, TargetRole};
 use crate::rewrite::Context;
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::roll::Found;
-use crate::spec::model::{RoleWish, Spec};
+use crate::spec::model::{Identity, RoleWish, Spec};
 use crate::world::cloud::Role;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -164,6 +164,7 @@ pub(super) fn roles(
         iam.roles.push(role);
     }
     existing(&maker, ways, cx, iam);
+    by_pod_identity(&maker, cx, iam);
     iam.roles.sort_by(|a, b| {
         (a.existing, &a.name, &a.service_account).cmp(&(b.existing, &b.name, &b.service_account))
     });
@@ -228,6 +229,58 @@ fn existing(maker: &Maker, ways: BTreeMap<String, Way>, cx: &mut Context, iam: &
         }
     }
 }
+
+/// Who comes to its role by Pod Identity, as migration.yaml says.
+fn by_pod_identity(maker: &Maker, cx: &mut Context, iam: &mut Iam) {
+    let wish = &maker.spec.green.identity;
+    for role in &mut iam.roles {
+        let Some(account) = role.service_account.as_deref() else {
+            continue;
+        };
+        if wish.of(account, false) != Identity::PodIdentity {
+            continue;
+        }
+        let arn = cx.sa_roles.get(account);
+        if role.existing && arn.is_some_and(|a| maker.foreign(a)) {
+            iam.problems.push(Problem::new(
+                "IAM-03",
+                Severity::Blocker,
+                format!("serviceaccount/{account}"),
+                format!("green.identity gives it Pod Identity, and {} is a role of another account: an association takes roles of its own account", role.name),
+                "Leave this account to IRSA (green.identity.accounts), or let it assume that role from one of this account.",
+            ));
+            continue;
+        }
+        role.pod_identity = true;
+        cx.pod_identity.insert(account.to_string());
+    }
+    for account in wish.accounts.keys() {
+        let known = iam
+            .roles
+            .iter()
+            .any(|r| r.service_account.as_deref() == Some(account));
+        let own = PLATFORM.contains(&account.as_str())
+            || account.ends_with(&format!("/{}", crate::plan::generated::EXTERNAL_DNS));
+        if !known && !own {
+            iam.problems.push(Problem::new(
+                "IAM-01",
+                Severity::Warning,
+                format!("green.identity.accounts.{account}"),
+                "it has no role on green, so there is nothing that it could come to by either way",
+                "Correct NAMESPACE/ACCOUNT, give it a role under green.roles, or remove the line.",
+            ));
+        }
+    }
+}
+
+/// Accounts of green's own platform: their roles are decided elsewhere (`resources`).
+const PLATFORM: &[&str] = &[
+    "kube-system/aws-load-balancer-controller",
+    "kube-system/aws-node",
+    "kube-system/cluster-autoscaler",
+    "kube-system/ebs-csi-controller-sa",
+    "kube-system/efs-csi-controller-sa",
+];
 
 /// A service account with rights in the kops spec.
 struct Declared {
@@ -375,11 +428,10 @@ impl Maker<'_> {
             return Some("`kops delete cluster` deletes this role with blue".into());
         }
         let quota = trust::quota(self.snapshot.aws.as_ref());
-        let sid = trust::sid(
-            &self.spec.green.name,
-            accounts.first().copied().unwrap_or(""),
-        );
-        let added = trust::statement(&self.region, Some(&sid), accounts);
+        let added: Vec<Value> = trust::added(self.spec, &self.region, &role.name, accounts)
+            .into_iter()
+            .map(|(_, statement)| statement)
+            .collect();
         let size = trust::size_with(&role.trust, &added, &self.region);
         (size > quota).then(|| {
             format!("its trust policy would have {size} characters with both issuers, the quota is {quota}")

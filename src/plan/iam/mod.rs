@@ -4,6 +4,7 @@
 //! widened: what denies goes with what allows, a boundary goes with its role, and green's node role gets nothing of blue's.
 
 mod accounts;
+pub mod controllers;
 mod leaning;
 mod limits;
 pub mod made_by_kops;
@@ -17,14 +18,16 @@ mod tests;
 
 pub use limits::{INLINE, MANAGED};
 
+use super::addons::Addons;
 use super::dns::Names;
 use super::generated;
+use super::keys;
 use super::kops::role_name;
 use super::model::{Severity, TargetRole};
 use crate::rewrite::{Context, partition};
 use crate::snapshot::model::Snapshot;
 use crate::snapshot::roll::Found;
-use crate::spec::model::Spec;
+use crate::spec::model::{Identity, Spec};
 use node_role::NodeRole;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -170,7 +173,8 @@ pub(super) fn complete(
     spec: &Spec,
     region: &str,
     names: &Names,
-    drivers: &[(&str, &str, &str)],
+    addons: &Addons,
+    snapshot: &Snapshot,
     iam: &Iam,
 ) -> Vec<TargetRole> {
     let green = &spec.green.name;
@@ -198,12 +202,39 @@ pub(super) fn complete(
             ..plain("vpc-cni")
         },
     ];
-    for (what, account, policy) in drivers {
-        out.push(TargetRole {
+    for (what, account, policy) in &addons.drivers {
+        let mut role = TargetRole {
             service_account: Some(account.to_string()),
             policies: of(&[policy]),
             ..plain(what)
-        });
+        };
+        if *what == "ebs-csi"
+            && let Some(document) = keys::of_volumes(snapshot, region)
+        {
+            role.policies.push("keys".into());
+            role.inline_policies.insert("keys".into(), document);
+        }
+        out.push(role);
+    }
+    for controller in &addons.controllers {
+        let Some((account, document)) =
+            controllers::account(controller).zip(controllers::policy(controller, region, green))
+        else {
+            continue;
+        };
+        // A role that somebody gave its account, on blue or in migration.yaml, is enough.
+        let taken = iam
+            .roles
+            .iter()
+            .any(|r| r.service_account.as_deref() == Some(account));
+        if !taken {
+            out.push(TargetRole {
+                service_account: Some(account.into()),
+                policies: vec![controller.to_string()],
+                inline_policies: BTreeMap::from([(controller.to_string(), document)]),
+                ..plain(controller)
+            });
+        }
     }
     if !names.instances.is_empty() {
         out.push(TargetRole {
@@ -216,6 +247,12 @@ pub(super) fn complete(
             inline_policies: BTreeMap::from([("route53".into(), route53(region, names))]),
             ..plain(generated::EXTERNAL_DNS)
         });
+    }
+    for role in &mut out {
+        role.pod_identity = role
+            .service_account
+            .as_deref()
+            .is_some_and(|account| spec.green.identity.of(account, true) == Identity::PodIdentity);
     }
     out.extend(iam.roles.iter().cloned());
     out
@@ -234,7 +271,7 @@ fn route53(region: &str, names: &Names) -> Value {
         zones
     };
     json!({"Version": "2012-10-17", "Statement": [
-        {"Effect": "Allow", "Action": ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets", "route53:ListTagsForResource"], "Resource": zones},
+        {"Effect": "Allow", "Action": ["route53:ChangeResourceRecordSets", "route53:ListResourceRecordSets", "route53:ListTagsForResource", "route53:ListTagsForResources"], "Resource": zones},
         {"Effect": "Allow", "Action": ["route53:ListHostedZones"], "Resource": ["*"]}
     ]})
 }

@@ -2,6 +2,7 @@
 
 use super::policy;
 use crate::rewrite::partition;
+use crate::spec::model::{Identity, Spec};
 use crate::world::cloud::Inventory;
 use serde_json::{Value, json};
 
@@ -43,6 +44,43 @@ pub fn statement(region: &str, sid: Option<&str>, accounts: &[&str]) -> Value {
     s
 }
 
+/// The statement by which pods of green come to a role by Pod Identity: EKS assumes it for them, and only for green's associations (eks.md 3).
+pub fn pods(region: &str, green: &str, sid: Option<&str>) -> Value {
+    let mut s = json!({
+        "Effect": "Allow",
+        "Principal": {"Service": "pods.eks.amazonaws.com"},
+        "Action": ["sts:AssumeRole", "sts:TagSession"],
+        "Condition": {
+            "StringEquals": {"aws:SourceAccount": "${account}"},
+            "ArnEquals": {"aws:SourceArn": format!("arn:{}:eks:{region}:${{account}}:cluster/{green}", partition(region))}
+        }
+    });
+    if let Some(sid) = sid {
+        s["Sid"] = json!(sid);
+    }
+    s
+}
+
+/// The statements that accounts of green need in a role that exists: one for those with IRSA, one for those with Pod Identity.
+pub fn added(spec: &Spec, region: &str, role: &str, accounts: &[&str]) -> Vec<(String, Value)> {
+    let green = &spec.green.name;
+    let (pods_of, irsa): (Vec<&str>, Vec<&str>) = accounts
+        .iter()
+        .copied()
+        .partition(|a| spec.green.identity.of(a, false) == Identity::PodIdentity);
+    let mut out = vec![];
+    if !irsa.is_empty() {
+        let what = if irsa.len() == 1 { irsa[0] } else { role };
+        let sid = sid(green, what);
+        out.push((sid.clone(), statement(region, Some(&sid), &irsa)));
+    }
+    if !pods_of.is_empty() {
+        let sid = sid(green, "pod identity");
+        out.push((sid.clone(), pods(region, green, Some(&sid))));
+    }
+    out
+}
+
 /// A Sid: letters and digits only.
 pub fn sid(green: &str, what: &str) -> String {
     let mut out = String::from("Crossfade");
@@ -58,16 +96,16 @@ pub fn sid(green: &str, what: &str) -> String {
     out
 }
 
-/// Characters of a trust policy with one more statement, as IAM will count them once the issuer is known.
-pub fn size_with(trust: &Value, added: &Value, region: &str) -> usize {
+/// Characters of a trust policy with more statements, as IAM will count them once the issuer is known.
+pub fn size_with(trust: &Value, added: &[Value], region: &str) -> usize {
     // One of ours that is there from a former run is written over, not beside.
-    let ours = |s: &&Value| added["Sid"].is_string() && s["Sid"] == added["Sid"];
+    let ours = |s: &&Value| s["Sid"].is_string() && added.iter().any(|a| a["Sid"] == s["Sid"]);
     let mut all: Vec<Value> = policy::bodies(trust)
         .into_iter()
         .filter(|s| !ours(s))
         .cloned()
         .collect();
-    all.push(added.clone());
+    all.extend(added.iter().cloned());
     let mut whole = if trust.is_object() {
         trust.clone()
     } else {
@@ -123,7 +161,7 @@ mod tests {
         );
         let empty = json!({"Version": "2012-10-17", "Statement": []});
         let frame = policy::size(&empty);
-        let n = size_with(&empty, &one, "eu-west-1") - frame;
+        let n = size_with(&empty, std::slice::from_ref(&one), "eu-west-1") - frame;
         assert!((400..=490).contains(&n), "{n}");
         let others = |n: usize| -> Value {
             let list: Vec<Value> = (0..n)
@@ -137,11 +175,14 @@ mod tests {
                 .collect();
             json!({"Version": "2012-10-17", "Statement": list})
         };
-        assert!(size_with(&others(3), &one, "eu-west-1") <= DEFAULT_QUOTA);
-        assert!(size_with(&others(4), &one, "eu-west-1") > DEFAULT_QUOTA);
+        assert!(size_with(&others(3), std::slice::from_ref(&one), "eu-west-1") <= DEFAULT_QUOTA);
+        assert!(size_with(&others(4), std::slice::from_ref(&one), "eu-west-1") > DEFAULT_QUOTA);
         // A statement of a former run is the same statement, not one more.
         let again = json!({"Version": "2012-10-17", "Statement": [one]});
-        assert_eq!(size_with(&again, &one, "eu-west-1"), frame + n);
+        assert_eq!(
+            size_with(&again, std::slice::from_ref(&one), "eu-west-1"),
+            frame + n
+        );
     }
 
     #[test]
@@ -149,8 +190,34 @@ mod tests {
         let accounts: Vec<String> = (0..30).map(|i| format!("payments/worker-{i:02}")).collect();
         let refs: Vec<&str> = accounts.iter().map(String::as_str).collect();
         let s = statement("eu-west-1", Some("X"), &refs);
-        let n = size_with(&json!({"Statement": []}), &s, "eu-west-1");
+        let n = size_with(
+            &json!({"Statement": []}),
+            std::slice::from_ref(&s),
+            "eu-west-1",
+        );
         assert!((1600..2048).contains(&n), "{n}");
+    }
+
+    #[test]
+    fn one_statement_of_pod_identity_serves_any_number_of_accounts_and_green_alone() {
+        // eks.md 3: "A Pod Identity statement is 112 chars (259 with SourceAccount/SourceArn), the same for every cluster."
+        let s = pods("eu-west-1", "shop-green", None);
+        let n = size_with(
+            &json!({"Statement": []}),
+            std::slice::from_ref(&s),
+            "eu-west-1",
+        ) - policy::size(&json!({"Statement": []}));
+        assert!((240..=280).contains(&n), "{n}");
+        assert_eq!(
+            s["Condition"]["ArnEquals"]["aws:SourceArn"],
+            "arn:aws:eks:eu-west-1:${account}:cluster/shop-green"
+        );
+        assert!(
+            s["Action"]
+                .as_array()
+                .is_some_and(|a| a.contains(&json!("sts:TagSession"))),
+            "without it EKS cannot assume the role"
+        );
     }
 
     #[test]

@@ -44,6 +44,7 @@ const SETS: &[&str] = &[
     "namespaces",
     "securityGroups",
     "volumes",
+    "logging",
 ];
 
 /// Policy documents: IAM takes a list of one for the one.
@@ -53,6 +54,9 @@ const POLICIES: &[&str] = &["trust", "inlinePolicies", "statement"];
 const CHOICES: &[(&str, &str)] = &[
     ("addon", "version"),
     ("cluster", "serviceCidr"),
+    // What may be taken away is said; what was added besides is more than we asked for, not less.
+    ("cluster", "logging"),
+    ("log-group", "retentionDays"),
     ("node-group", "maxUnavailable"),
 ];
 
@@ -65,7 +69,8 @@ pub fn differences(have: &Resource, want: &Resource) -> Vec<Difference> {
         .and_then(Value::as_str)
         .unwrap_or("")
         .to_owned();
-    let mut left_out = vec!["desired"];
+    // Neither the way of a create nor the leave to create is told back.
+    let mut left_out = vec!["desired", "conflicts", "create"];
     for (of, field) in CHOICES {
         if *of == kind && b.get(*field).is_none_or(Value::is_null) {
             left_out.push(field);
@@ -87,8 +92,8 @@ pub fn differences(have: &Resource, want: &Resource) -> Vec<Difference> {
         .filter_map(|field| {
             let (x, y) = (a.get(&field), b.get(&field));
             (x != y).then(|| Difference {
-                have: text(x),
-                want: text(y),
+                have: text(x, y, &field),
+                want: text(y, x, &field),
                 field,
             })
         })
@@ -147,9 +152,14 @@ fn one_for_a_list_of_one(value: &mut Value) {
     }
 }
 
-fn text(value: Option<&Value>) -> String {
+/// What a field says; of one that is left out for being what it usually is, that.
+fn text(value: Option<&Value>, other: Option<&Value>, field: &str) -> String {
     match value {
-        None => "nothing".into(),
+        None if field == "supportType" => "STANDARD".into(),
+        None => match other.and_then(Value::as_bool) {
+            Some(on) => (!on).to_string(),
+            None => "nothing".into(),
+        },
         Some(Value::String(s)) => s.clone(),
         Some(v) => v.to_string(),
     }
@@ -184,6 +194,9 @@ impl Existing {
             equal: differences.is_empty(),
             differences,
             attributes: self.attributes,
+            created: self.now.created,
+            issues: self.now.issues,
+            doing: self.now.doing,
         }
     }
 }
@@ -244,6 +257,27 @@ mod tests {
         let ten = group(json!({"maxUnavailable": "10%"}));
         assert_eq!(differences(&ten, &group(json!({}))), []);
         assert_eq!(differences(&group(json!({})), &ten).len(), 1);
+    }
+
+    #[test]
+    fn what_a_cluster_has_besides_logs_is_told_in_words_that_say_what_is_there() {
+        let protected = cluster(
+            json!({"deletionProtection": true, "supportType": "EXTENDED", "logging": ["audit"]}),
+        );
+        let said: Vec<String> = differences(&protected, &cluster(json!({})))
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        assert_eq!(
+            said,
+            [
+                "deletionProtection: true instead of false",
+                "supportType: EXTENDED instead of STANDARD"
+            ],
+            "more logs than we asked for are no difference"
+        );
+        let said = differences(&cluster(json!({})), &protected);
+        assert_eq!(said.len(), 3, "logs that are missing are: {said:?}");
     }
 
     fn cluster(change: Value) -> Resource {
@@ -309,6 +343,7 @@ mod tests {
             status: super::super::Status::Ready,
             extras: vec!["image ami-1".into()],
             attributes: Default::default(),
+            now: Default::default(),
         };
         let found = e.found(&group(json!({})));
         assert!(!found.equal);

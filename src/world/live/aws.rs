@@ -7,24 +7,21 @@ use crate::world::{Class, Error, Result};
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::provider::ProvideCredentials;
+use aws_credential_types::Credentials;
 use aws_sdk_eks::error::{ProvideErrorMetadata, SdkError};
-use aws_sigv4::http_request::{
-    SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign,
-};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use base64::Engine;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 use tokio::sync::OnceCell;
-
-/// A token is only good to be shown once; EKS itself accepts it for 15 minutes after signing.
-const TOKEN_EXPIRES: Duration = Duration::from_secs(60);
 
 /// The account as the spec declares it. Nothing is read before the first call.
 pub(super) struct AwsBase {
     region: Option<String>,
     profile: Option<String>,
     config: OnceCell<SdkConfig>,
+    /// Seconds that green's clock is ahead of this machine's, as far as known.
+    skew: AtomicI64,
 }
 
 impl AwsBase {
@@ -33,6 +30,7 @@ impl AwsBase {
             region: aws.region.clone(),
             profile: aws.profile.clone(),
             config: OnceCell::new(),
+            skew: AtomicI64::new(0),
         }
     }
 
@@ -42,6 +40,7 @@ impl AwsBase {
             region: None,
             profile: None,
             config: OnceCell::new_with(Some(config)),
+            skew: AtomicI64::new(0),
         }
     }
 
@@ -87,8 +86,23 @@ impl AwsBase {
         }
     }
 
-    /// Connection to the EKS cluster: endpoint and CA from DescribeCluster, a fresh token. `NotReady` before it exists.
-    pub(super) async fn eks_config(&self, name: &str) -> Result<kube::Config> {
+    /// Seconds that green's clock is ahead of this machine's.
+    pub(super) fn skew(&self) -> i64 {
+        self.skew.load(Ordering::Relaxed)
+    }
+
+    /// Tokens are signed with green's time from now on.
+    pub(super) fn set_skew(&self, seconds: i64) {
+        self.skew.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Connection to the EKS cluster: endpoint and CA from DescribeCluster, a fresh token (of `who`, or of the caller). `NotReady` before
+    /// the cluster exists.
+    pub(super) async fn eks_config(
+        &self,
+        name: &str,
+        who: Option<&Credentials>,
+    ) -> Result<kube::Config> {
         let at = format!("cluster/{name}");
         let client = aws_sdk_eks::Client::new(self.config().await);
         let cluster = match client.describe_cluster().name(name).send().await {
@@ -140,93 +154,11 @@ impl AwsBase {
         }
         let mut config = kube::Config::new(uri);
         config.root_cert = Some(ders);
-        config.auth_info.token = Some(secrecy::SecretString::from(self.eks_token(name).await?));
+        config.auth_info.token = Some(secrecy::SecretString::from(
+            self.eks_token(name, who).await?,
+        ));
         Ok(harden(config))
     }
-
-    /// A token that `aws eks get-token` would print.
-    async fn eks_token(&self, cluster: &str) -> Result<String> {
-        let config = self.config().await;
-        let unauthorized = |text: String| {
-            Error::new(Class::Unauthorized, "aws credentials", text).remedy(
-                "set aws.profile in migration.yaml, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            )
-        };
-        let provider = config
-            .credentials_provider()
-            .ok_or_else(|| unauthorized("no AWS credentials".into()))?;
-        let credentials = provider
-            .provide_credentials()
-            .await
-            .map_err(|e| unauthorized(chain(&e)))?;
-        let region = self.region().await?;
-        token(
-            &credentials,
-            &region,
-            &sts_endpoint(config.endpoint_url(), &region),
-            cluster,
-            SystemTime::now(),
-        )
-        .map_err(|e| Error::new(Class::Internal, "eks token", e))
-    }
-}
-
-/// The STS endpoint whose host the token names: a declared one, or the region's own (never the global one: private
-/// VPCs reach only the regional endpoint, and EKS refuses tokens of another partition).
-fn sts_endpoint(declared: Option<&str>, region: &str) -> String {
-    let own = std::env::var("AWS_ENDPOINT_URL_STS")
-        .ok()
-        .filter(|v| !v.is_empty());
-    if let Some(url) = own.as_deref().or(declared) {
-        return url.trim_end_matches('/').into();
-    }
-    let suffix = if region.starts_with("cn-") {
-        "amazonaws.com.cn"
-    } else {
-        "amazonaws.com"
-    };
-    format!("https://sts.{region}.{suffix}")
-}
-
-/// `k8s-aws-v1.` and the pre-signed GetCallerIdentity URL, with the cluster's name as a signed header.
-fn token(
-    credentials: &aws_credential_types::Credentials,
-    region: &str,
-    endpoint: &str,
-    cluster: &str,
-    now: SystemTime,
-) -> std::result::Result<String, String> {
-    let identity = credentials.clone().into();
-    let mut settings = SigningSettings::default();
-    settings.signature_location = SignatureLocation::QueryParams;
-    settings.expires_in = Some(TOKEN_EXPIRES);
-    let params = aws_sigv4::sign::v4::SigningParams::builder()
-        .identity(&identity)
-        .region(region)
-        .name("sts")
-        .time(now)
-        .settings(settings)
-        .build()
-        .map_err(|e| e.to_string())?
-        .into();
-    let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
-    let request = SignableRequest::new(
-        "GET",
-        url.clone(),
-        std::iter::once(("x-k8s-aws-id", cluster)),
-        SignableBody::Bytes(&[]),
-    )
-    .map_err(|e| chain(&e))?;
-    let (instructions, _) = sign(request, &params).map_err(|e| chain(&e))?.into_parts();
-    let mut signed = http::Request::builder()
-        .uri(&url)
-        .body(())
-        .map_err(|e| e.to_string())?;
-    instructions.apply_to_request_http1x(&mut signed);
-    Ok(format!(
-        "k8s-aws-v1.{}",
-        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(signed.uri().to_string())
-    ))
 }
 
 /// Certificates of a PEM bundle as DER.
@@ -245,6 +177,14 @@ pub(super) fn pem_to_der(pem: &[u8]) -> Vec<Vec<u8>> {
         rest = tail;
     }
     out
+}
+
+/// A time as RFC 3339.
+pub(super) fn when(at: Option<&aws_sdk_eks::primitives::DateTime>) -> Option<String> {
+    at.and_then(|t| {
+        t.fmt(aws_sdk_eks::primitives::DateTimeFormat::DateTime)
+            .ok()
+    })
 }
 
 /// Class of an AWS error code.
@@ -283,7 +223,15 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         c if c.ends_with(".NotFound") || c.ends_with("NotFound") => Class::NotFound,
         c if c.ends_with(".NotFoundException") => Class::NotFound,
         c if c.ends_with(".AlreadyExistsException") => Class::AlreadyExists,
-        "InvalidPermission.Duplicate" | "EntityAlreadyExists" => Class::AlreadyExists,
+        "InvalidPermission.Duplicate"
+        | "EntityAlreadyExists"
+        | "ResourceAlreadyExistsException"
+        | "BucketAlreadyExists"
+        | "BucketAlreadyOwnedByYou" => Class::AlreadyExists,
+        // S3's words for "nothing of that kind is set".
+        "ServerSideEncryptionConfigurationNotFoundError"
+        | "NoSuchPublicAccessBlockConfiguration"
+        | "NoSuchTagSet" => Class::NotFound,
         // EKS uses one code for "there is one" and for "busy with another update".
         "ResourceInUseException" if message.contains("lready exist") => Class::AlreadyExists,
         "ResourceInUseException"
@@ -291,6 +239,10 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         | "DependencyViolation"
         | "ConcurrentModification" => Class::NotReady,
         "InvalidChangeBatch" => Class::Conflict,
+        "RequestTimeTooSkewed" | "RequestExpired" => Class::Unauthorized,
+        "InvalidRequestException" if super::denied::missing_permission(message) => {
+            Class::Unauthorized
+        }
         "RequestTimeout"
         | "RequestTimeoutException"
         | "InternalFailure"
@@ -314,21 +266,53 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
 
 fn eventually_consistent(message: &str) -> bool {
     let m = message.to_lowercase();
-    [
-        "not authorized to perform",
-        "cannot be assumed",
-        "could not be assumed",
-        "role with arn",
-        "invalid principal",
+    let words = [
         "not in active",
         "not active",
         "is not ready",
         "currently being",
         "being deleted",
         "in progress",
+    ];
+    iam_words(message) || words.iter().any(|s| m.contains(s))
+}
+
+/// Words by which services say that they do not see a role, its profile or its rights: not yet, or not at all.
+pub(super) fn iam_words(message: &str) -> bool {
+    let m = message.to_lowercase();
+    [
+        "not authorized to perform",
+        "cannot be assumed",
+        "could not be assumed",
+        "unable to assume",
+        "role with arn",
+        "invalid principal",
+        "invalid instance profile",
+        "invalid iam instance profile",
+        "instance profile could not be found",
+        "the trusted entity is not correct",
+        "doesn't have the amazon eks managed policies",
+        "role's policy must include",
+        "were not found in the trust relationships",
+        "the role with name",
+        "role provided in the request does not exist",
+        "trust policy of the role provided is invalid",
     ]
     .iter()
     .any(|s| m.contains(s))
+}
+
+/// What a service said, in our classes.
+pub(super) fn refusal(at: &str, code: &str, message: &str, status: u16) -> Error {
+    let class = class_of(code, message, status);
+    let text = match (code.is_empty(), message.is_empty()) {
+        (true, _) => {
+            format!("HTTP {status} without an AWS error code: the endpoint does not know this call")
+        }
+        (false, true) => code.to_string(),
+        (false, false) => format!("{code}: {message}"),
+    };
+    super::denied::explained(Error::new(class, at, text), code, "")
 }
 
 /// From an SDK error to ours. `at` is the resource.
@@ -341,21 +325,11 @@ where
         SdkError::ServiceError(s) => {
             let code = s.err().code().unwrap_or_default().to_string();
             let message = s.err().message().unwrap_or_default().to_string();
-            let class = class_of(&code, &message, status);
-            let text = match (code.is_empty(), message.is_empty()) {
-                (true, _) => format!(
-                    "HTTP {status} without an AWS error code: the endpoint does not know this call"
-                ),
-                (false, true) => code,
-                (false, false) => format!("{code}: {message}"),
-            };
-            let error = Error::new(class, at, text);
-            if class == Class::Unauthorized {
-                return error.remedy(
-                    "check aws.profile, the credentials and the permissions of the caller",
-                );
-            }
-            error
+            super::denied::explained(
+                refusal(at, &code, &message, status),
+                &code,
+                std::any::type_name::<E>(),
+            )
         }
         SdkError::ConstructionFailure(_) => Error::new(Class::Internal, at, chain(&e)),
         _ => {
@@ -397,69 +371,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_a_presigned_url_of_the_sts_endpoint_for_this_cluster() {
-        let creds = aws_credential_types::Credentials::new(
-            "AKIDEXAMPLE",
-            "secret",
-            Some("session".into()),
-            None,
-            "test",
-        );
-        let t = token(
-            &creds,
-            "eu-west-1",
-            "http://127.0.0.1:4566",
-            "shop-green",
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        )
-        .unwrap();
-        let url = String::from_utf8(
-            base64::engine::general_purpose::URL_SAFE_NO_PAD
-                .decode(t.strip_prefix("k8s-aws-v1.").unwrap())
-                .unwrap(),
-        )
-        .unwrap();
-        assert!(
-            url.starts_with("http://127.0.0.1:4566/?Action=GetCallerIdentity&Version=2011-06-15&"),
-            "{url}"
-        );
-        for part in [
-            "X-Amz-Expires=60",
-            "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
-            "X-Amz-Credential=AKIDEXAMPLE%2F20231114%2Feu-west-1%2Fsts%2Faws4_request",
-            "X-Amz-Security-Token=session",
-            "X-Amz-Signature=",
-        ] {
-            assert!(url.contains(part), "{part} is not in {url}");
-        }
-        let other = token(
-            &creds,
-            "eu-west-1",
-            "http://127.0.0.1:4566",
-            "other",
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        )
-        .unwrap();
-        assert_ne!(t, other, "the cluster's name is part of the signature");
-    }
-
-    #[test]
-    fn the_regional_sts_endpoint_is_used_unless_one_is_declared() {
-        assert_eq!(
-            sts_endpoint(None, "eu-west-1"),
-            "https://sts.eu-west-1.amazonaws.com"
-        );
-        assert_eq!(
-            sts_endpoint(None, "cn-north-1"),
-            "https://sts.cn-north-1.amazonaws.com.cn"
-        );
-        assert_eq!(
-            sts_endpoint(Some("http://127.0.0.1:4566/"), "eu-west-1"),
-            "http://127.0.0.1:4566"
-        );
-    }
-
-    #[test]
     fn an_answer_without_a_code_is_never_not_found() {
         assert_eq!(class_of("", "", 404), Class::Internal);
         assert_eq!(class_of("", "", 502), Class::Unreachable);
@@ -494,6 +405,26 @@ mod tests {
                 400
             ),
             Class::NotReady
+        );
+        for text in [
+            "The role arn:aws:iam::1:role/x cannot be assumed by principal 'eks.amazonaws.com'",
+            "Invalid instance profile: arn:aws:iam::1:instance-profile/x",
+            "User: arn:aws:sts::1:assumed-role/x is not authorized to perform: sts:AssumeRole",
+            "Role could not be assumed because the trusted entity is not correct",
+            "The provided role doesn't have the Amazon EKS Managed Policies associated with it. Please ensure the following policy is attached: x",
+            "IAM role's policy must include the `ec2:DescribeSubnets` action",
+            "Following required service principals [ec2.amazonaws.com] were not found in the trust relationships of nodeRole x",
+            "The role with name x cannot be found.",
+            "Role provided in the request does not exist",
+            "Trust policy of the role provided is invalid",
+        ] {
+            let class = class_of("InvalidParameterException", text, 400);
+            assert_eq!(class, Class::NotReady, "{text}");
+            assert!(iam_words(text));
+        }
+        assert!(
+            !iam_words("cluster is not active"),
+            "that is no word of IAM"
         );
         assert_eq!(
             class_of(

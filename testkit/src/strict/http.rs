@@ -125,6 +125,21 @@ impl Req {
     }
 }
 
+/// Services whose requests and errors are JSON, the operation in `x-amz-target`.
+pub fn speaks_json(service: &str) -> bool {
+    [
+        "acm",
+        "dynamodb",
+        "kms",
+        "logs",
+        "secretsmanager",
+        "servicequotas",
+        "ssm",
+        "tagging",
+    ]
+    .contains(&service)
+}
+
 fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
     pairs
         .iter()
@@ -287,6 +302,10 @@ impl Refusal {
                     reply.headers_mut().insert("x-amzn-errortype", code);
                 }
                 return reply;
+            }
+            service if speaks_json(service) => {
+                let body = json!({"__type": self.code, "message": self.message});
+                return json_reply(self.status, &body);
             }
             "ec2" => {
                 out.push_str("<Response><Errors><Error>");

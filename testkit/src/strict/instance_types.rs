@@ -16,6 +16,21 @@ fn table() -> BTreeMap<String, Row> {
     serde_json::from_value(all["types"].clone()).unwrap_or_default()
 }
 
+/// What node groups ask of a type.
+pub(crate) struct Size {
+    pub vcpus: u32,
+    pub arm: bool,
+}
+
+/// `None`: the table does not know the type.
+pub(crate) fn size_of(name: &str) -> Option<Size> {
+    let row = table().remove(name)?;
+    Some(Size {
+        vcpus: row.0,
+        arm: row.4 == 1,
+    })
+}
+
 /// The operations that this module answers; `None` for all others.
 pub(crate) fn handle(state: &State, req: &Req) -> Option<Reply> {
     let list = |prefix: &str| -> Vec<String> {

@@ -51,6 +51,8 @@ pub enum FaultKind {
     Error500,
     /// The call is done, then the connection is cut before the answer.
     LostReply,
+    /// The call is done, and no answer ever comes: the moment to end the caller, as a kill would ([`super::Strict::met`] tells it).
+    NoAnswer,
     /// The call waits first, then is done.
     Delay(Duration),
 }
@@ -58,6 +60,7 @@ pub enum FaultKind {
 /// An injected fault: calls `nth .. nth + times` of that service and action meet it.
 #[derive(Debug, Clone)]
 pub struct Fault {
+    /// Signing name, or `*` for all.
     pub service: String,
     /// Operation name, or `*` for all of the service.
     pub action: String,
@@ -65,6 +68,8 @@ pub struct Fault {
     pub nth: usize,
     pub times: usize,
     pub kind: FaultKind,
+    /// Access key id: only calls of this caller count. So many runs can share a layer, each with its own faults.
+    pub who: Option<String>,
 }
 
 impl Fault {
@@ -76,7 +81,14 @@ impl Fault {
             nth: 1,
             times: 1,
             kind,
+            who: None,
         }
+    }
+
+    /// Only calls of this access key id count.
+    pub fn of(mut self, who: &str) -> Fault {
+        self.who = Some(who.to_owned());
+        self
     }
 
     /// Lets the first `nth - 1` matching calls pass.
@@ -91,6 +103,15 @@ impl Fault {
     }
 }
 
+/// A fault that struck.
+#[derive(Debug, Clone)]
+pub struct Met {
+    pub who: String,
+    pub service: String,
+    pub action: String,
+    pub kind: FaultKind,
+}
+
 #[derive(Debug, Default)]
 pub(crate) struct Faults(Vec<(Fault, usize)>);
 
@@ -103,11 +124,19 @@ impl Faults {
         self.0.clear();
     }
 
+    /// Forgets those of one caller.
+    pub fn clear_of(&mut self, who: &str) {
+        self.0.retain(|(f, _)| f.who.as_deref() != Some(who));
+    }
+
     /// The fault this call meets, if any; every matching fault counts the call.
-    pub fn meet(&mut self, service: &str, action: &str) -> Option<FaultKind> {
+    pub fn meet(&mut self, who: &str, service: &str, action: &str) -> Option<FaultKind> {
         let mut met = None;
         for (fault, seen) in &mut self.0 {
-            if fault.service == service && (fault.action == "*" || fault.action == action) {
+            if (fault.service == "*" || fault.service == service)
+                && (fault.action == "*" || fault.action == action)
+                && fault.who.as_deref().is_none_or(|w| w == who)
+            {
                 *seen += 1;
                 if *seen >= fault.nth && *seen < fault.nth + fault.times && met.is_none() {
                     met = Some(fault.kind);
@@ -131,9 +160,20 @@ mod tests {
                 .times(2),
         );
         let met: Vec<bool> = (0..5)
-            .map(|_| faults.meet("iam", "CreateRole").is_some())
+            .map(|_| faults.meet("KEY", "iam", "CreateRole").is_some())
             .collect();
         assert_eq!(met, [false, true, true, false, false]);
-        assert!(faults.meet("iam", "GetRole").is_none());
+        assert!(faults.meet("KEY", "iam", "GetRole").is_none());
+    }
+
+    #[test]
+    fn a_fault_for_one_caller_leaves_the_others_alone() {
+        let mut faults = Faults::default();
+        faults.inject(Fault::new("*", "*", FaultKind::Error500).of("A").nth(2));
+        let met: Vec<bool> = ["B", "A", "B", "A"]
+            .iter()
+            .map(|who| faults.meet(who, "eks", "DescribeCluster").is_some())
+            .collect();
+        assert_eq!(met, [false, false, false, true]);
     }
 }

@@ -2,15 +2,23 @@
 //! takes its time as AWS does, fails on demand and remembers every call. `bench.md` 4, rules from `eks.md` 7.
 //!
 //! - Route 53, EKS, launch templates and instance types are wholly ours ([`route53`], [`eks`], [`launch`], [`instance_types`]); all else is checked ([`guard`]) and forwarded.
+//! - What a test may turn on (denials, a policy, quotas, delays, failures, throttling, small pages) is in [`controls`].
 //! - [`Strict::endpoint`] is for clients that honour `AWS_ENDPOINT_URL`; [`Strict::proxy`] for those that only know
 //!   `HTTPS_PROXY` (set `SSL_CERT_FILE` to the test CA and unset `AWS_CA_BUNDLE`).
 
+mod buckets;
+mod controls;
 pub mod eks;
 mod guard;
 pub mod http;
+mod iam_clock;
 mod instance_types;
+mod interfaces;
 mod launch;
 pub mod log;
+mod pages;
+mod permit;
+mod quotas;
 pub mod route53;
 pub(crate) mod server;
 mod upstream;
@@ -19,7 +27,7 @@ pub mod xml;
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -27,7 +35,8 @@ use tokio::task::JoinHandle;
 use crate::error::{Context, Result};
 use crate::servers::pki::TestCa;
 
-pub use log::{Call, Fault, FaultKind};
+pub use controls::{Fails, KeyTrouble};
+pub use log::{Call, Fault, FaultKind, Met};
 
 /// Where green's real API server answers: every cluster that the layer creates hands this out.
 #[derive(Debug, Clone)]
@@ -82,11 +91,17 @@ pub(crate) struct State {
     client: upstream::Client,
     log: Mutex<Vec<Call>>,
     faults: Mutex<log::Faults>,
+    met: Mutex<Vec<Met>>,
+    permits: Mutex<permit::Permits>,
+    controls: Mutex<controls::Controls>,
+    buckets: Mutex<buckets::Buckets>,
+    iam_clock: Mutex<iam_clock::Clock>,
     route53: Mutex<route53::Store>,
     eks: Mutex<eks::Store>,
     launch: Mutex<launch::Store>,
     /// Role -> permissions boundary: the emulator forgets it in GetAccountAuthorizationDetails.
     boundaries: Mutex<HashMap<String, String>>,
+    client_ids: Mutex<guard::oidc::ClientIds>,
     /// Access key id -> secret, for checking pre-signed tokens.
     keys: Mutex<HashMap<String, String>>,
     zone_listeners: Mutex<Vec<ZoneListener>>,
@@ -112,6 +127,18 @@ impl State {
 
     pub fn lock_boundaries(&self) -> MutexGuard<'_, HashMap<String, String>> {
         lock(&self.boundaries)
+    }
+
+    pub fn lock_client_ids(&self) -> MutexGuard<'_, guard::oidc::ClientIds> {
+        lock(&self.client_ids)
+    }
+
+    pub fn lock_controls(&self) -> MutexGuard<'_, controls::Controls> {
+        lock(&self.controls)
+    }
+
+    pub fn lock_iam_clock(&self) -> MutexGuard<'_, iam_clock::Clock> {
+        lock(&self.iam_clock)
     }
 
     pub fn learn_key(&self, id: &str, secret: &str) {
@@ -153,10 +180,16 @@ impl Strict {
             client: upstream::client(),
             log: Mutex::default(),
             faults: Mutex::default(),
+            met: Mutex::default(),
+            permits: Mutex::default(),
+            controls: Mutex::default(),
+            buckets: Mutex::default(),
+            iam_clock: Mutex::default(),
             route53: Mutex::default(),
             eks: Mutex::default(),
             launch: Mutex::default(),
             boundaries: Mutex::default(),
+            client_ids: Mutex::default(),
             keys: Mutex::default(),
             zone_listeners: Mutex::default(),
         });
@@ -194,6 +227,18 @@ impl Strict {
 
     pub fn clear_faults(&self) {
         lock(&self.state.faults).clear();
+    }
+
+    /// Forgets the faults of one caller.
+    pub fn clear_faults_of(&self, who: &str) {
+        lock(&self.state.faults).clear_of(who);
+    }
+
+    /// Takes out what struck one caller since the last time: a call that is done is in the log by then.
+    pub fn met(&self, who: &str) -> Vec<Met> {
+        lock(&self.state.met)
+            .extract_if(.., |m| m.who == who)
+            .collect()
     }
 
     /// Limits Route 53 to so many requests a second, as AWS does with 5 for an account.
@@ -263,10 +308,17 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
         }
         _ => req.form_json(),
     };
-    // The bench's own DNS server asks all the time: a fault is meant for whoever is under test.
-    let fault = (req.who != crate::dns::POLLER_KEY)
-        .then(|| lock(&state.faults).meet(&req.service, &req.action))
+    // The bench's own DNS server asks all the time: what goes wrong is meant for whoever is under test.
+    let under_test = req.who != crate::dns::POLLER_KEY;
+    let mut fault = under_test
+        .then(|| lock(&state.faults).meet(&req.who, &req.service, &req.action))
         .flatten();
+    if fault.is_none()
+        && under_test
+        && lock(&state.buckets).refuse(&req.service, &req.action, Instant::now())
+    {
+        fault = Some(FaultKind::Throttle);
+    }
     let reply = match fault {
         Some(FaultKind::Throttle) => throttled(&req.service),
         Some(FaultKind::Error500) => http::Refusal::new(
@@ -279,14 +331,26 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
             if let Some(FaultKind::Delay(time)) = other {
                 tokio::time::sleep(time).await;
             }
-            match req.service.as_str() {
-                "route53" => route53::handle(state, &req).await,
-                "eks" => eks::handle(state, &req).await,
-                _ => guard::handle(state, &req).await,
+            let permit = match under_test {
+                true => permit::check(state, &req).await,
+                false => Ok(()),
+            };
+            match (permit, req.service.as_str()) {
+                (Err(refusal), service) => refusal.reply(service),
+                (Ok(()), "route53") => route53::handle(state, &req).await,
+                (Ok(()), "eks") => eks::handle(state, &req).await,
+                (Ok(()), "servicequotas") => quotas::handle(state, &req),
+                (Ok(()), _) => guard::handle(state, &req).await,
             }
         }
     };
     let status = reply.status().as_u16();
+    let met = fault.map(|kind| Met {
+        who: req.who.clone(),
+        service: req.service.clone(),
+        action: req.action.clone(),
+        kind,
+    });
     lock(&state.log).push(Call {
         at: jiff::Timestamp::now(),
         who: req.who.clone(),
@@ -296,10 +360,14 @@ pub(crate) async fn answer(state: &State, mut req: http::Req) -> Result<http::Re
         params,
         status,
     });
-    if fault == Some(FaultKind::LostReply) {
-        return Err(LostReply);
+    if let Some(kind) = met {
+        lock(&state.met).push(kind);
     }
-    Ok(reply)
+    match fault {
+        Some(FaultKind::LostReply) => Err(LostReply),
+        Some(FaultKind::NoAnswer) => std::future::pending().await,
+        _ => Ok(reply),
+    }
 }
 
 fn throttled(service: &str) -> http::Reply {
@@ -307,6 +375,7 @@ fn throttled(service: &str) -> http::Reply {
         "ec2" => (503, "RequestLimitExceeded"),
         "s3" => (503, "SlowDown"),
         "eks" => (429, "ThrottlingException"),
+        service if http::speaks_json(service) => (400, "ThrottlingException"),
         _ => (400, "Throttling"),
     };
     http::Refusal::new(status, code, "Rate exceeded").reply(service)

@@ -137,6 +137,28 @@ impl State {
         (status, Element::parse(&text).unwrap_or_default())
     }
 
+    /// Asks the emulator a question of a JSON protocol (`TrentService.DescribeKey`) in somebody's name: status and body.
+    pub async fn ask_json(
+        &self,
+        service: &str,
+        who: &str,
+        target: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        let mut headers = self.own_headers(service, who);
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/x-amz-json-1.1"),
+        );
+        if let Ok(target) = HeaderValue::from_str(target) {
+            headers.insert("x-amz-target", target);
+        }
+        let body = Bytes::from(body.to_string());
+        let reply = self.send(service, Method::POST, "/", headers, body).await;
+        let (status, text) = text_of(reply).await;
+        (status, serde_json::from_str(&text).unwrap_or_default())
+    }
+
     fn own_headers(&self, service: &str, who: &str) -> HeaderMap {
         let who = if who == "-" { "test" } else { who };
         let mut headers = HeaderMap::new();

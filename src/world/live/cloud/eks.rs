@@ -1,12 +1,47 @@
 //! EKS: cluster, add-ons, access entries, managed node groups.
 
 use super::eks_read::{addon_of, cluster_of, node_group_of, read_access};
-use super::{LiveCloud, absent_is_fine, client_token, internal, optional};
+use super::{LiveCloud, absent_is_fine, internal, optional};
 use crate::world::cloud::{Found, RUN_TAG, Resource};
 use crate::world::live::aws;
 use crate::world::{Class, Error, Result};
 use aws_sdk_eks::types as eks;
 use serde_json::Value;
+
+/// Attribute of a found cluster: `true` when EKS refuses to delete it.
+pub(super) const PROTECTED: &str = "deletionProtection";
+/// Switching protection off takes seconds; a minute is looked at here, then the engine goes on asking.
+const UPDATE_LOOKS: usize = 60;
+const UPDATE_PAUSE: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// Which logs go to CloudWatch; `None`: none, as EKS has it.
+fn log_setup(types: &[String]) -> Option<eks::Logging> {
+    (!types.is_empty()).then(|| {
+        eks::Logging::builder()
+            .cluster_logging(
+                eks::LogSetup::builder()
+                    .set_types(Some(
+                        types
+                            .iter()
+                            .map(|t| eks::LogType::from(t.as_str()))
+                            .collect(),
+                    ))
+                    .enabled(true)
+                    .build(),
+            )
+            .build()
+    })
+}
+
+/// A customer's key around the data key of the cluster. EKS encrypts all objects whatever `resources` says, but its API took no
+/// configuration without it for years.
+#[allow(deprecated)]
+fn encryption(key: &str) -> eks::EncryptionConfig {
+    eks::EncryptionConfig::builder()
+        .resources("secrets")
+        .provider(eks::Provider::builder().key_arn(key).build())
+        .build()
+}
 
 /// Kubernetes spelling of a taint effect to the API's.
 fn effect(kubernetes: &str) -> eks::TaintEffect {
@@ -84,6 +119,11 @@ impl LiveCloud {
             public_endpoint,
             private_endpoint,
             endpoint_cidrs,
+            logging,
+            kms_key,
+            deletion_protection,
+            support_type,
+            security_groups,
         } = resource
         else {
             return Err(internal("cluster", "not a cluster"));
@@ -98,6 +138,9 @@ impl LiveCloud {
             .resources_vpc_config(
                 eks::VpcConfigRequest::builder()
                     .set_subnet_ids(Some(subnets.clone()))
+                    .set_security_group_ids(
+                        (!security_groups.is_empty()).then(|| security_groups.clone()),
+                    )
                     .endpoint_public_access(*public_endpoint)
                     .endpoint_private_access(*private_endpoint)
                     .set_public_access_cidrs(
@@ -119,13 +162,13 @@ impl LiveCloud {
             // The API's default is EXTENDED, which costs more by the hour once standard support ends.
             .upgrade_policy(
                 eks::UpgradePolicyRequest::builder()
-                    .support_type(eks::SupportType::Standard)
+                    .support_type(eks::SupportType::from(support_type.as_str()))
                     .build(),
             )
-            // Deletion protection stays off: undo of this step deletes the cluster, and must not need a second key.
-            // `finalize` is the place to switch it on.
-            .deletion_protection(false)
-            .client_request_token(client_token(run, resource))
+            .deletion_protection(*deletion_protection)
+            .set_logging(log_setup(logging))
+            .set_encryption_config(kms_key.as_deref().map(|key| vec![encryption(key)]))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run);
         if let Some(cidr) = service_cidr {
             request = request.kubernetes_network_config(
@@ -134,14 +177,36 @@ impl LiveCloud {
                     .build(),
             );
         }
-        request
-            .send()
-            .await
-            .map_err(|e| aws::error(&resource.id(), e))?;
-        Ok(())
+        match request.send().await {
+            Ok(_) => Ok(()),
+            Err(e) => Err(self.aged(aws::error(&resource.id(), e), role_arn).await),
+        }
     }
 
-    pub(super) async fn delete_cluster(&self, name: &str) -> Result<()> {
+    /// Protection that our own create switched on is switched off first. One that somebody switched on later says that
+    /// production is there: it stands.
+    pub(super) async fn delete_cluster(&self, resource: &Resource) -> Result<()> {
+        let Resource::Cluster {
+            name,
+            deletion_protection: ours,
+            ..
+        } = resource
+        else {
+            return Err(internal("cluster", "not a cluster"));
+        };
+        if let Some(found) = self.find_cluster(resource).await?
+            && found.attributes.get(PROTECTED).map(String::as_str) == Some("true")
+        {
+            if !ours {
+                return Err(Error::new(
+                    Class::Refused,
+                    resource.id(),
+                    "somebody switched on its deletion protection after crossfade had made it",
+                )
+                .remedy(format!("when it may go: aws eks update-cluster-config --name {name} --no-deletion-protection; then repeat the command")));
+            }
+            self.unprotect(name).await?;
+        }
         absent_is_fine(
             self.eks()
                 .await
@@ -151,6 +216,61 @@ impl LiveCloud {
                 .await
                 .map_err(|e| aws::error(&format!("cluster/{name}"), e)),
         )
+    }
+
+    /// One update at a time, and it takes effect when it is done: DeleteCluster before that is refused (eks.md 1.2).
+    async fn unprotect(&self, name: &str) -> Result<()> {
+        let at = format!("cluster/{name}");
+        let client = self.eks().await;
+        let answer = client
+            .update_cluster_config()
+            .name(name)
+            .deletion_protection(false)
+            .send()
+            .await
+            .map_err(|e| aws::error(&at, e))?;
+        let id = answer.update().and_then(|u| u.id()).ok_or_else(|| {
+            internal(
+                &at,
+                "UpdateClusterConfig answered without the id of an update",
+            )
+        })?;
+        for _ in 0..UPDATE_LOOKS {
+            let answer = client
+                .describe_update()
+                .name(name)
+                .update_id(id)
+                .send()
+                .await
+                .map_err(|e| aws::error(&at, e))?;
+            let update = answer.update();
+            match update.and_then(|u| u.status()).map(|s| s.as_str()) {
+                Some("Successful") => return Ok(()),
+                Some(word @ ("Failed" | "Cancelled")) => {
+                    let why: Vec<&str> = update
+                        .map(|u| u.errors())
+                        .unwrap_or_default()
+                        .iter()
+                        .filter_map(|e| e.error_message())
+                        .collect();
+                    return Err(Error::new(
+                        Class::Refused,
+                        at,
+                        format!(
+                            "switching off its deletion protection ended as {word}: {}",
+                            why.join("; ")
+                        ),
+                    ));
+                }
+                _ => tokio::time::sleep(UPDATE_PAUSE).await,
+            }
+        }
+        // The engine repeats the delete, journals the attempt, and finds the update done or still under way.
+        Err(Error::new(
+            Class::NotReady,
+            at,
+            "its deletion protection is being switched off (UpdateClusterConfig is InProgress)",
+        ))
     }
 
     pub(super) async fn find_addon(&self, resource: &Resource) -> Result<Option<Found>> {
@@ -179,12 +299,14 @@ impl LiveCloud {
             version,
             service_account_role,
             configuration,
+            conflicts,
         } = resource
         else {
             return Err(internal("addon", "not an add-on"));
         };
         // Without a version EKS takes its default for the cluster's version.
-        self.eks()
+        let made = self
+            .eks()
             .await
             .create_addon()
             .cluster_name(cluster)
@@ -192,13 +314,17 @@ impl LiveCloud {
             .set_addon_version(version.clone())
             .set_service_account_role_arn(service_account_role.clone())
             .set_configuration_values(configuration.as_ref().map(Value::to_string))
-            .resolve_conflicts(eks::ResolveConflicts::Overwrite)
-            .client_request_token(client_token(run, resource))
+            .resolve_conflicts(eks::ResolveConflicts::from(conflicts.as_str()))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await
-            .map_err(|e| needs_cluster(aws::error(&resource.id(), e)))?;
-        Ok(())
+            .map_err(|e| needs_cluster(aws::error(&resource.id(), e)));
+        match (made, service_account_role) {
+            (Ok(_), _) => Ok(()),
+            (Err(e), Some(role)) => Err(self.aged(e, role).await),
+            (Err(e), None) => Err(e),
+        }
     }
 
     pub(super) async fn delete_addon(&self, cluster: &str, name: &str) -> Result<()> {
@@ -244,7 +370,7 @@ impl LiveCloud {
             .cluster_name(cluster)
             .principal_arn(principal)
             .set_kubernetes_groups((!groups.is_empty()).then(|| groups.clone()))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await
@@ -336,6 +462,7 @@ impl LiveCloud {
             taints,
             launch_template,
             max_unavailable,
+            repair,
         } = resource
         else {
             return Err(internal("node-group", "not a node group"));
@@ -355,7 +482,8 @@ impl LiveCloud {
                     .build()
             })
             .collect::<Vec<_>>();
-        self.eks()
+        let made = self
+            .eks()
             .await
             .create_nodegroup()
             .cluster_name(cluster)
@@ -383,14 +511,20 @@ impl LiveCloud {
                     .build(),
             )
             .update_config(update_config(max_unavailable.as_deref(), &at)?)
+            .set_node_repair_config(
+                repair.then(|| eks::NodeRepairConfig::builder().enabled(true).build()),
+            )
             .set_labels(Some(labels.clone().into_iter().collect()))
             .set_taints((!taints.is_empty()).then_some(taints))
-            .client_request_token(client_token(run, resource))
+            .client_request_token(self.token(run, resource))
             .tags(RUN_TAG, run)
             .send()
             .await
-            .map_err(|e| needs_cluster(aws::error(&at, e)))?;
-        Ok(())
+            .map_err(|e| needs_cluster(aws::error(&at, e)));
+        match made {
+            Ok(_) => Ok(()),
+            Err(e) => Err(self.aged(e, role_arn).await),
+        }
     }
 
     pub(super) async fn delete_node_group(&self, cluster: &str, name: &str) -> Result<()> {
@@ -408,7 +542,7 @@ impl LiveCloud {
 }
 
 /// "No cluster found" on a create inside a cluster means "not yet".
-fn needs_cluster(e: Error) -> Error {
+pub(super) fn needs_cluster(e: Error) -> Error {
     if e.class == Class::NotFound {
         Error {
             class: Class::NotReady,

@@ -1,9 +1,11 @@
 //! What EKS describes, in the words in which crossfade would ask for it.
 
+use super::eks::PROTECTED;
 use super::optional;
-use crate::world::cloud::{Existing, Resource, Status, Taint};
+use crate::world::cloud::{Existing, HealthIssue, Now, Resource, Status, Taint};
 use crate::world::live::aws;
 use crate::world::{Class, Result};
+use aws_sdk_eks::primitives::DateTime;
 use aws_sdk_eks::types as eks;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
@@ -27,6 +29,34 @@ fn status(word: Option<&str>, issues: Vec<String>) -> Status {
         }
         w => Status::Pending(with(w)),
     }
+}
+
+/// What EKS says of a thing at this moment.
+fn now(word: Option<&str>, created: Option<&DateTime>, issues: Vec<HealthIssue>) -> Now {
+    Now {
+        created: aws::when(created),
+        issues,
+        doing: word
+            .filter(|w| matches!(*w, "UPDATING" | "PENDING"))
+            .map(Into::into),
+    }
+}
+
+/// An issue, typed.
+fn health(code: Option<&str>, message: Option<&str>, resources: &[String]) -> HealthIssue {
+    HealthIssue {
+        code: code.unwrap_or_default().into(),
+        message: message.unwrap_or_default().into(),
+        resources: resources.to_vec(),
+    }
+}
+
+/// All of them in EKS's words.
+fn words(issues: &[HealthIssue]) -> Vec<String> {
+    issues
+        .iter()
+        .map(|i| issue(Some(&i.code), Some(&i.message), &i.resources))
+        .collect()
 }
 
 fn issue(code: Option<&str>, message: Option<&str>, resources: &[String]) -> String {
@@ -82,12 +112,12 @@ fn attributes<'a>(
 /// A cluster as DescribeCluster shows it.
 pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
     let vpc = c.resources_vpc_config();
-    let issues = c
+    let issues: Vec<HealthIssue> = c
         .health()
         .map(|h| h.issues())
         .unwrap_or_default()
         .iter()
-        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .map(|i| health(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
         .collect();
     Existing {
         resource: Resource::Cluster {
@@ -104,9 +134,31 @@ pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
             endpoint_cidrs: vpc
                 .map(|v| v.public_access_cidrs().to_vec())
                 .unwrap_or_default(),
+            logging: c
+                .logging()
+                .map(|l| l.cluster_logging())
+                .unwrap_or_default()
+                .iter()
+                .filter(|s| s.enabled() == Some(true))
+                .flat_map(|s| s.types())
+                .map(|t| t.as_str().to_string())
+                .collect(),
+            kms_key: c
+                .encryption_config()
+                .iter()
+                .find_map(|e| e.provider()?.key_arn().map(Into::into)),
+            deletion_protection: c.deletion_protection() == Some(true),
+            support_type: c
+                .upgrade_policy()
+                .and_then(|p| p.support_type())
+                .map_or("STANDARD", |t| t.as_str())
+                .into(),
+            security_groups: vpc
+                .map(|v| v.security_group_ids().to_vec())
+                .unwrap_or_default(),
         },
         tags: tags_of(c.tags()),
-        status: status(c.status().map(|s| s.as_str()), issues),
+        status: status(c.status().map(|s| s.as_str()), words(&issues)),
         extras: vec![],
         attributes: attributes([
             (
@@ -125,18 +177,23 @@ pub(super) fn cluster_of(c: &eks::Cluster) -> Existing {
             ("version", c.version()),
             ("arn", c.arn()),
             ("vpc", vpc.and_then(|v| v.vpc_id())),
+            (
+                PROTECTED,
+                (c.deletion_protection() == Some(true)).then_some("true"),
+            ),
         ]),
+        now: now(c.status().map(|s| s.as_str()), c.created_at(), issues),
     }
 }
 
 /// An add-on as DescribeAddon shows it.
 pub(super) fn addon_of(a: &eks::Addon) -> Existing {
-    let issues = a
+    let issues: Vec<HealthIssue> = a
         .health()
         .map(|h| h.issues())
         .unwrap_or_default()
         .iter()
-        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .map(|i| health(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
         .collect();
     Existing {
         resource: Resource::Addon {
@@ -145,22 +202,24 @@ pub(super) fn addon_of(a: &eks::Addon) -> Existing {
             version: a.addon_version().map(Into::into),
             service_account_role: a.service_account_role_arn().map(Into::into),
             configuration: settings(a.configuration_values()),
+            conflicts: "OVERWRITE".into(),
         },
         tags: tags_of(a.tags()),
-        status: status(a.status().map(|s| s.as_str()), issues),
+        status: status(a.status().map(|s| s.as_str()), words(&issues)),
         extras: vec![],
         attributes: attributes([("version", a.addon_version()), ("arn", a.addon_arn())]),
+        now: now(a.status().map(|s| s.as_str()), a.created_at(), issues),
     }
 }
 
 /// A node group as DescribeNodegroup shows it.
 pub(super) fn node_group_of(g: &eks::Nodegroup) -> Existing {
-    let issues = g
+    let issues: Vec<HealthIssue> = g
         .health()
         .map(|h| h.issues())
         .unwrap_or_default()
         .iter()
-        .map(|i| issue(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
+        .map(|i| health(i.code().map(|c| c.as_str()), i.message(), i.resource_ids()))
         .collect();
     let scaling = g.scaling_config();
     Existing {
@@ -191,11 +250,13 @@ pub(super) fn node_group_of(g: &eks::Nodegroup) -> Existing {
                 .and_then(|t| t.name().or(t.id()))
                 .map(Into::into),
             max_unavailable: unavailable(g.update_config()),
+            repair: g.node_repair_config().and_then(|r| r.enabled()) == Some(true),
         },
         tags: tags_of(g.tags()),
-        status: status(g.status().map(|s| s.as_str()), issues),
+        status: status(g.status().map(|s| s.as_str()), words(&issues)),
         extras: vec![],
         attributes: attributes([("version", g.version()), ("arn", g.nodegroup_arn())]),
+        now: now(g.status().map(|s| s.as_str()), g.created_at(), issues),
     }
 }
 
@@ -233,6 +294,7 @@ pub(super) fn access_of(
         status: Status::Ready,
         extras,
         attributes: attributes([("arn", entry.access_entry_arn())]),
+        now: now(None, entry.created_at(), vec![]),
     }
 }
 

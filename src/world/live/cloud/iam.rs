@@ -1,6 +1,7 @@
 //! IAM: roles, OIDC providers, statements in other people's trust policies.
 
 use super::{LiveCloud, absent_is_fine, optional, ready, same_set, trust};
+use crate::world::cloud::compare::Difference;
 use crate::world::cloud::{Found, RUN_TAG, Resource};
 use crate::world::live::aws::{self, percent_decode};
 use crate::world::{Class, Error, Result};
@@ -22,7 +23,33 @@ pub(super) fn document(text: &str) -> Value {
     serde_json::from_str(&plain).unwrap_or(Value::String(plain))
 }
 
+/// For how long a new role may be unknown to other services: about a minute (eks.md 1.3), and as much again.
+const YOUNG: i64 = 120;
+
 impl LiveCloud {
+    /// "Cannot be assumed" of a role that was made a moment ago means not yet; of an older one it means never, and waiting for it
+    /// would hide that until the step's time is up.
+    pub(super) async fn aged(&self, e: Error, role_arn: &str) -> Error {
+        if e.class != Class::NotReady || !aws::iam_words(&e.message) {
+            return e;
+        }
+        let name = role_arn.rsplit('/').next().unwrap_or(role_arn);
+        let Ok(Some(role)) = self.trust_of(name).await else {
+            return e;
+        };
+        let age = jiff::Timestamp::now().as_second() - role.create_date().secs();
+        if age < YOUNG {
+            return e;
+        }
+        Error {
+            class: Class::Refused,
+            ..e
+        }
+        .remedy(format!(
+            "role {name} is there for {age} s, so this is not IAM being late: look at its trust policy and its policies, then resume"
+        ))
+    }
+
     async fn trust_of(&self, role: &str) -> Result<Option<aws_sdk_iam::types::Role>> {
         let at = format!("role/{role}");
         let answer = optional(
@@ -37,7 +64,7 @@ impl LiveCloud {
         Ok(answer.and_then(|a| a.role))
     }
 
-    async fn attached(&self, role: &str) -> Result<Vec<String>> {
+    pub(super) async fn attached_policies(&self, role: &str) -> Result<Vec<String>> {
         let at = format!("role/{role}");
         let mut out = vec![];
         let mut pages = self
@@ -55,7 +82,7 @@ impl LiveCloud {
         Ok(out)
     }
 
-    async fn inline_names(&self, role: &str) -> Result<Vec<String>> {
+    pub(super) async fn inline_names(&self, role: &str) -> Result<Vec<String>> {
         let at = format!("role/{role}");
         let mut out = vec![];
         let mut pages = self
@@ -104,24 +131,59 @@ impl LiveCloud {
         let Some(role) = self.trust_of(name).await? else {
             return Ok(None);
         };
-        let (attached, inline) = match (self.attached(name).await, self.inline(name).await) {
+        let (attached, inline) = match (self.attached_policies(name).await, self.inline(name).await)
+        {
             (Ok(a), Ok(i)) => (a, i),
             (Err(e), _) | (_, Err(e)) if e.class == Class::NotFound => return Ok(None),
             (Err(e), _) | (_, Err(e)) => return Err(e),
         };
         let live = document(role.assume_role_policy_document().unwrap_or_default());
-        let equal = trust::same_policy(&live, wanted)
-            && same_set(&attached, managed_policies)
-            && inline.len() == inline_policies.len()
+        let mut differences = vec![];
+        let mut differs = |field: &str, have: String, want: String| {
+            differences.push(Difference {
+                field: field.into(),
+                have,
+                want,
+            });
+        };
+        let list = |l: &[String]| {
+            let mut l = l.to_vec();
+            l.sort();
+            l.join(", ")
+        };
+        if !trust::same_policy(&live, wanted) {
+            differs("trust", live.to_string(), wanted.to_string());
+        }
+        if !same_set(&attached, managed_policies) {
+            differs("managedPolicies", list(&attached), list(managed_policies));
+        }
+        let same_inline = inline.len() == inline_policies.len()
             && inline_policies
                 .iter()
-                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)))
-            && role
-                .permissions_boundary()
-                .and_then(|b| b.permissions_boundary_arn())
-                == boundary.as_deref()
-            && role.path() == path.as_deref().unwrap_or("/");
-        let mut found = ready(equal, [("arn", role.arn().to_string())]);
+                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)));
+        if !same_inline {
+            let names = |m: &BTreeMap<String, Value>| {
+                m.iter()
+                    .map(|(name, doc)| format!("{name} {doc}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            differs("inlinePolicies", names(&inline), names(inline_policies));
+        }
+        let under = role
+            .permissions_boundary()
+            .and_then(|b| b.permissions_boundary_arn());
+        if under != boundary.as_deref() {
+            let said = |b: Option<&str>| b.unwrap_or("nothing").to_string();
+            differs("boundary", said(under), said(boundary.as_deref()));
+        }
+        let wanted_path = path.as_deref().unwrap_or("/");
+        if role.path() != wanted_path {
+            differs("path", role.path().into(), wanted_path.into());
+        }
+        let mut found = ready(differences.is_empty(), [("arn", role.arn().to_string())]);
+        found.differences = differences;
+        found.created = aws::when(Some(role.create_date()));
         found.run = role
             .tags()
             .iter()
@@ -200,7 +262,7 @@ impl LiveCloud {
         if self.trust_of(name).await?.is_none() {
             return Ok(());
         }
-        for arn in optional(self.attached(name).await)?.unwrap_or_default() {
+        for arn in optional(self.attached_policies(name).await)?.unwrap_or_default() {
             absent_is_fine(
                 iam.detach_role_policy()
                     .role_name(name)
@@ -230,7 +292,7 @@ impl LiveCloud {
     }
 
     /// ARN of the provider of an issuer. Its last part is the issuer without the scheme.
-    async fn oidc_arn(&self, issuer: &str) -> Result<Option<String>> {
+    pub(super) async fn oidc_arn(&self, issuer: &str) -> Result<Option<String>> {
         let host_path = issuer.trim_start_matches("https://").trim_end_matches('/');
         let list = self
             .iam()
@@ -271,6 +333,7 @@ impl LiveCloud {
                 same_set(p.client_id_list(), client_ids),
                 [("arn", arn.clone())],
             );
+            found.created = aws::when(p.create_date());
             found.run = p
                 .tags()
                 .iter()
@@ -370,7 +433,12 @@ impl LiveCloud {
     }
 
     pub(super) async fn delete_statement(&self, resource: &Resource) -> Result<()> {
-        let Resource::TrustStatement { role, sid, .. } = resource else {
+        let Resource::TrustStatement {
+            role,
+            sid,
+            statement,
+        } = resource
+        else {
             return Err(super::internal("trust-statement", "not a statement"));
         };
         let at = resource.id();
@@ -378,8 +446,19 @@ impl LiveCloud {
             return Ok(());
         };
         let doc = self.trust_document(&at, &live)?;
-        if trust::statement(&doc, sid).is_none() {
+        let Some(there) = trust::statement(&doc, sid) else {
             return Ok(());
+        };
+        // Read again just now: what somebody made of it since is theirs.
+        if !trust::same_policy(there, &trust::with_sid(sid, statement)) {
+            return Err(Error::new(
+                Class::Conflict,
+                at,
+                format!(
+                    "the statement under Sid {sid} is not the one that this run added: {there}"
+                ),
+            )
+            .remedy("see who changed it; remove it by hand if nobody needs it"));
         }
         self.write_trust(&at, role, &trust::without(&doc, sid))
             .await

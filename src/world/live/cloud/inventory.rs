@@ -58,6 +58,7 @@ impl LiveCloud {
             security_groups = read_groups(&ec2_client, id).await?;
         }
         let iam_client = aws_sdk_iam::Client::new(&config);
+        let eks_client = aws_sdk_eks::Client::new(&config);
         let iam = read_iam(&iam_client).await?;
         let mut inventory = Inventory {
             identity,
@@ -68,11 +69,12 @@ impl LiveCloud {
             policies: Some(iam.policies),
             instance_profiles: Some(iam.instance_profiles),
             oidc_providers: read_providers(&iam_client).await?,
-            clusters: read_clusters(&aws_sdk_eks::Client::new(&config), vpc_id.as_deref()).await?,
+            clusters: read_clusters(&eks_client, vpc_id.as_deref()).await?,
             launch_templates: super::template::read_all(&ec2_client).await?,
             ..Inventory::default()
         };
         super::capacity::read(&ec2_client, vpc_id.as_deref(), kops_cluster, &mut inventory).await;
+        self.read_offers(&eks_client, &mut inventory).await;
         Ok(inventory)
     }
 }
@@ -373,7 +375,7 @@ async fn read_cluster(
     })
 }
 
-/// Node groups, add-ons and access entries of people. What was deleted while we looked is left out.
+/// Node groups, add-ons, access entries of people and Pod Identity associations. What was deleted while we looked is left out.
 async fn read_parts(
     client: &aws_sdk_eks::Client,
     cluster: &str,
@@ -418,6 +420,7 @@ async fn read_parts(
         // Entries of nodes come and go with their node group.
         out.extend(entry.filter(|e| !e.extras.iter().any(|x| x.starts_with("type "))));
     }
+    out.extend(super::pod_identity::read(client, cluster, None).await?);
     Ok(out)
 }
 

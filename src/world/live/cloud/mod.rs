@@ -1,30 +1,75 @@
 //! EKS, IAM, EC2 and STS through their APIs: one file per service, one function per thing that can be made.
 
+mod attached;
+mod bucket;
 mod capacity;
 mod ec2;
 mod eks;
 mod eks_read;
 mod iam;
 mod inventory;
+mod json;
+mod logs;
+mod offers;
+mod pod_identity;
 mod template;
 mod trust;
 
 use super::aws::{self, AwsBase};
 use crate::object::sha256_hex;
-use crate::world::cloud::{Cloud, CloudIdentity, Found, Inventory, Resource, Status};
+use crate::spec::model::Spec;
+use crate::world::cloud::{Attached, Cloud, CloudIdentity, Found, Inventory, Resource, Status};
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The account.
 pub(super) struct LiveCloud {
     aws: Arc<AwsBase>,
+    asked: Arc<Asked>,
+    /// Part of every client token, see [`Cloud::create_anew`].
+    salt: String,
+}
+
+/// What migration.yaml makes an inventory look for besides what is always looked for.
+#[derive(Clone)]
+struct Asked {
+    /// Kubernetes version of green.
+    version: String,
+    /// KMS keys.
+    keys: BTreeSet<String>,
+    /// Whether logs of green's control plane are kept.
+    logs: bool,
+    /// Bucket for crossfade's own records.
+    bucket: Option<String>,
 }
 
 impl LiveCloud {
-    pub(super) fn new(aws: Arc<AwsBase>) -> Self {
-        LiveCloud { aws }
+    pub(super) fn new(aws: Arc<AwsBase>, spec: &Spec) -> Self {
+        let plane = &spec.green.control_plane;
+        LiveCloud {
+            aws,
+            salt: String::new(),
+            asked: Arc::new(Asked {
+                version: spec.green.version.clone(),
+                keys: plane
+                    .secrets_key
+                    .iter()
+                    .chain(&spec.green.nodes.volume_key)
+                    .cloned()
+                    .collect(),
+                logs: !plane.logs.is_empty(),
+                bucket: spec.aws.state_bucket.as_ref().map(|b| b.name.clone()),
+            }),
+        }
+    }
+    /// Client token of a create.
+    fn token(&self, run: &str, resource: &Resource) -> String {
+        client_token(&format!("{run}{}", self.salt), resource)
+    }
+    fn asked(&self) -> &Asked {
+        &self.asked
     }
     async fn eks(&self) -> aws_sdk_eks::Client {
         aws_sdk_eks::Client::new(self.aws.config().await)
@@ -53,6 +98,9 @@ fn ready(equal: bool, attributes: impl IntoIterator<Item = (&'static str, String
             .into_iter()
             .map(|(k, v)| (k.to_string(), v))
             .collect(),
+        created: None,
+        issues: vec![],
+        doing: None,
     }
 }
 
@@ -97,6 +145,16 @@ fn tag_map<'a>(
 
 #[async_trait]
 impl Cloud for LiveCloud {
+    async fn assumable(&self, role: &str) -> Result<Option<String>> {
+        match self.aws.assume(role).await {
+            Ok(_) => Ok(None),
+            Err(e) if matches!(e.class, Class::Unauthorized | Class::Refused) => {
+                Ok(Some(e.message))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     async fn identity(&self) -> Result<CloudIdentity> {
         let region = self.aws.region().await?;
         let me = aws_sdk_sts::Client::new(self.aws.config().await)
@@ -123,6 +181,9 @@ impl Cloud for LiveCloud {
             Resource::LaunchTemplate { .. } => self.find_template(resource).await,
             Resource::SecurityGroupRule { .. } => self.find_rule(resource).await,
             Resource::Tag { .. } => self.find_tag(resource).await,
+            Resource::PodIdentityAssociation { .. } => self.find_association(resource).await,
+            Resource::LogGroup { .. } => self.find_log_group(resource).await,
+            Resource::StateBucket { .. } => self.find_bucket(resource).await,
         }
     }
 
@@ -138,7 +199,23 @@ impl Cloud for LiveCloud {
             Resource::LaunchTemplate { .. } => self.create_template(resource, run).await,
             Resource::SecurityGroupRule { .. } => self.create_rule(resource, run).await,
             Resource::Tag { .. } => self.create_tag(resource).await,
+            Resource::PodIdentityAssociation { .. } => self.create_association(resource, run).await,
+            Resource::LogGroup { .. } => self.create_log_group(resource, run).await,
+            Resource::StateBucket { .. } => self.create_bucket(resource, run).await,
         }
+    }
+
+    async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
+        let salted = LiveCloud {
+            aws: self.aws.clone(),
+            asked: self.asked.clone(),
+            salt: format!("/{salt}"),
+        };
+        salted.create(resource, run).await
+    }
+
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        self.hung_on(resource, run).await
     }
 
     async fn delete(&self, resource: &Resource) -> Result<()> {
@@ -146,7 +223,7 @@ impl Cloud for LiveCloud {
             Resource::Role { name, .. } => self.delete_role(name).await,
             Resource::OidcProvider { issuer, .. } => self.delete_oidc(issuer).await,
             Resource::TrustStatement { .. } => self.delete_statement(resource).await,
-            Resource::Cluster { name, .. } => self.delete_cluster(name).await,
+            Resource::Cluster { .. } => self.delete_cluster(resource).await,
             Resource::Addon { cluster, name, .. } => self.delete_addon(cluster, name).await,
             Resource::AccessEntry {
                 cluster, principal, ..
@@ -157,6 +234,9 @@ impl Cloud for LiveCloud {
             Resource::LaunchTemplate { name, .. } => self.delete_template(name).await,
             Resource::SecurityGroupRule { .. } => self.delete_rule(resource).await,
             Resource::Tag { .. } => self.delete_tag(resource).await,
+            Resource::PodIdentityAssociation { .. } => self.delete_association(resource).await,
+            Resource::LogGroup { name, .. } => self.delete_log_group(name).await,
+            Resource::StateBucket { name, .. } => self.delete_bucket(name).await,
         }
     }
 

@@ -1,6 +1,6 @@
 //! EC2 launch templates. What counts is a template's default version: the one that a node group takes when it names none.
 
-use super::{LiveCloud, absent_is_fine, client_token, internal, optional, tag_map};
+use super::{LiveCloud, absent_is_fine, internal, optional, tag_map};
 use crate::world::cloud::compare::hashed;
 use crate::world::cloud::{Disk, Existing, Found, RUN_TAG, Resource, Status};
 use crate::world::live::aws;
@@ -170,6 +170,7 @@ fn template_of(version: &ec2::LaunchTemplateVersion, tags: BTreeMap<String, Stri
         .into_iter()
         .filter_map(|(k, v)| Some((k.to_string(), v?)))
         .collect(),
+        now: Default::default(),
     }
 }
 
@@ -250,7 +251,9 @@ impl LiveCloud {
             return Ok(None);
         };
         let tags = tag_map(template.tags().iter().map(|t| (t.key(), t.value())));
-        Ok(Some(template_of(&version, tags).found(resource)))
+        let mut there = template_of(&version, tags);
+        there.now.created = aws::when(template.create_time());
+        Ok(Some(there.found(resource)))
     }
 
     pub(super) async fn create_template(&self, resource: &Resource, run: &str) -> Result<()> {
@@ -350,7 +353,7 @@ impl LiveCloud {
             .create_launch_template()
             .launch_template_name(name)
             .launch_template_data(data.build())
-            .client_token(client_token(run, resource))
+            .client_token(self.token(run, resource))
             .tag_specifications(
                 ec2::TagSpecification::builder()
                     .resource_type(ec2::ResourceType::LaunchTemplate)

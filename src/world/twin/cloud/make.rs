@@ -24,6 +24,9 @@ fn found(equal: bool, attributes: BTreeMap<String, String>, run: Option<String>)
         equal,
         differences: vec![],
         attributes,
+        created: None,
+        issues: vec![],
+        doing: None,
     }
 }
 
@@ -202,6 +205,16 @@ impl State {
                 .flatten()
                 .find(|t| t.resource.id() == resource.id())
                 .map(|t| t.clone().found(resource)),
+            Resource::PodIdentityAssociation { cluster, .. } => {
+                self.listed(cluster, resource, |_| false)
+            }
+            Resource::LogGroup { .. } | Resource::StateBucket { .. } => inv
+                .log_groups
+                .iter()
+                .flatten()
+                .chain(&inv.state_bucket)
+                .find(|t| t.resource.id() == resource.id())
+                .map(|t| t.clone().found(resource)),
         }
     }
 
@@ -314,6 +327,7 @@ impl State {
                 ))
             };
         }
+        self.trouble_with(resource)?;
         let mut later = vec![];
         match resource {
             Resource::Role {
@@ -345,8 +359,44 @@ impl State {
                 version,
                 role_arn,
                 subnets,
+                logging,
+                kms_key,
+                security_groups,
                 ..
             } => {
+                if let Some(odd) = logging.iter().find(|l| {
+                    !matches!(
+                        l.as_str(),
+                        "api" | "audit" | "authenticator" | "controllerManager" | "scheduler"
+                    )
+                }) {
+                    return refuse(format!(
+                        "InvalidParameterException: {odd} is no log type of a cluster"
+                    ));
+                }
+                if let Some(key) = kms_key.as_ref().filter(|k| !k.starts_with("arn:")) {
+                    return refuse(format!(
+                        "InvalidParameterException: {key} is not the ARN of a key"
+                    ));
+                }
+                if security_groups.len() > 4 {
+                    return refuse(
+                        "InvalidParameterException: a cluster takes at most 4 security groups"
+                            .into(),
+                    );
+                }
+                if let Some(odd) = security_groups.iter().find(|g| {
+                    !self
+                        .cloud
+                        .inventory
+                        .security_groups
+                        .iter()
+                        .any(|x| x.id == **g)
+                }) {
+                    return refuse(format!(
+                        "InvalidParameterException: the security group '{odd}' does not exist"
+                    ));
+                }
                 let ok = name.len() <= 100
                     && name.starts_with(|c: char| c.is_ascii_alphanumeric())
                     && name
@@ -440,6 +490,31 @@ impl State {
                 if let Some(g) = groups.iter().find(|g| g.starts_with("system:")) {
                     return refuse(format!(
                         "InvalidParameterException: the group {g} must not begin with system:"
+                    ));
+                }
+            }
+            Resource::PodIdentityAssociation {
+                cluster, role_arn, ..
+            } => {
+                self.active_cluster(cluster, &at)?;
+                if !self.cloud.trusts(role_arn, "pods.eks.amazonaws.com") {
+                    return refuse(format!(
+                        "InvalidParameterException: {role_arn} does not exist or does not trust pods.eks.amazonaws.com"
+                    ));
+                }
+            }
+            Resource::LogGroup { name, .. } => {
+                let plain = |c: char| c.is_ascii_alphanumeric() || "_-/.#".contains(c);
+                if !(1..=512).contains(&name.len()) || !name.chars().all(plain) {
+                    return refuse(format!(
+                        "InvalidParameterException: {name:?} is no name of a log group"
+                    ));
+                }
+            }
+            Resource::StateBucket { name, create, .. } => {
+                if !create {
+                    return refuse(format!(
+                        "NoSuchBucket: {name} is not there, and nobody asked for it to be made"
                     ));
                 }
             }
@@ -606,6 +681,7 @@ impl State {
             }
         }
         let made = self.now;
+        let fate = self.cloud.trouble.fate(&at);
         self.cloud.things.insert(
             at,
             Thing {
@@ -613,6 +689,7 @@ impl State {
                 run: Some(run.into()),
                 made,
                 deleted: None,
+                fate,
             },
         );
         self.cloud_later(&later);

@@ -1,6 +1,7 @@
 //! EKS, IAM and EC2: what exists, what state it is in, how long it takes.
 
 mod make;
+mod trouble;
 
 use super::state::{Ev, State, system_objects};
 use super::store::{Key, Store};
@@ -9,9 +10,10 @@ use crate::object::{Side, sha256_hex};
 use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::{
-    Cloud, CloudIdentity, EksCluster, Existing, Found, Inventory, RUN_TAG, Resource, Status,
-    compare,
+    Attached, Cloud, CloudIdentity, EksCluster, Existing, Found, HealthIssue, Inventory, Now,
+    RUN_TAG, Resource, Status, assume::trusts, compare,
 };
+use crate::world::kube::Admission;
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -34,6 +36,8 @@ pub(super) struct Thing {
     pub run: Option<String>,
     pub made: Duration,
     pub deleted: Option<Duration>,
+    /// Why it comes out CREATE_FAILED.
+    pub fate: Option<HealthIssue>,
 }
 
 impl Thing {
@@ -49,6 +53,7 @@ impl Thing {
             status,
             extras: vec![],
             attributes: BTreeMap::new(),
+            now: Now::default(),
         }
     }
 }
@@ -61,6 +66,7 @@ pub(super) struct CloudState {
     region: String,
     account: String,
     seed: u64,
+    trouble: trouble::Trouble,
 }
 
 impl CloudState {
@@ -96,6 +102,7 @@ impl CloudState {
             green: spec.green.name.clone(),
             things: BTreeMap::new(),
             seed: options.seed,
+            trouble: Default::default(),
         }
     }
 
@@ -128,13 +135,20 @@ impl CloudState {
     /// Whether pods of green may assume a role: it exists and trusts green's issuer, which the account knows. A role of
     /// another account cannot be judged from here.
     fn trusts_green(&self, arn: &str) -> bool {
-        if arn.split(':').nth(4).is_some_and(|a| a != self.account) {
+        if self.foreign(arn) {
             return true;
         }
-        let name = arn.rsplit('/').next().unwrap_or(arn);
         let issuer = self.issuer(&self.green);
         let known = self.things.contains_key(&format!("oidc-provider/{issuer}"))
             || self.inventory.oidc_providers.contains(&issuer);
+        known && self.trusts(arn, &issuer)
+    }
+    fn foreign(&self, arn: &str) -> bool {
+        arn.split(':').nth(4).is_some_and(|a| a != self.account)
+    }
+    /// Whether a role exists and its trust policy names somebody.
+    fn trusts(&self, arn: &str, whom: &str) -> bool {
+        let name = arn.rsplit('/').next().unwrap_or(arn);
         let trust = match self
             .things
             .get(&format!("role/{name}"))
@@ -148,7 +162,25 @@ impl CloudState {
                 .find(|r| r.name == name)
                 .map(|r| &r.trust),
         };
-        known && trust.is_some_and(|t| t.to_string().contains(&issuer))
+        trust.is_some_and(|t| t.to_string().contains(whom))
+    }
+    /// Role that an account of green has by Pod Identity.
+    fn associated(&self, ns: &str, service_account: &str) -> Option<&str> {
+        let id = format!("pod-identity/{}/{ns}/{service_account}", self.green);
+        let of = |r: &'_ Resource| matches!(r, Resource::PodIdentityAssociation { .. });
+        let made = self.things.get(&id).map(|t| &t.resource);
+        let before = || {
+            self.inventory
+                .clusters
+                .iter()
+                .flat_map(|c| c.parts.iter().flatten())
+                .map(|p| &p.resource)
+                .find(|r| of(r) && r.id() == id)
+        };
+        match made.or_else(before)? {
+            Resource::PodIdentityAssociation { role_arn, .. } => Some(role_arn),
+            _ => None,
+        }
     }
     fn role_exists(&self, arn: &str) -> bool {
         let name = arn.rsplit('/').next().unwrap_or(arn);
@@ -214,10 +246,64 @@ impl State {
         Ok(())
     }
 
+    /// What green's API server makes of a token of an IAM principal.
+    pub fn admission(&self, principal: &str) -> Admission {
+        let name = &self.cloud.green;
+        let roles = &self.cloud.inventory.roles;
+        if let Some(role) = roles.iter().find(|r| r.arn == principal)
+            && let Err(why) = trusts(&role.trust, &self.cloud.inventory.identity.arn)
+        {
+            return Admission::Unproven(why);
+        }
+        let entry = self
+            .cloud
+            .things
+            .get(&format!("access-entry/{name}/{principal}"))
+            .filter(|t| t.deleted.is_none() && timed(self.now, t.made, self.secs(ACCESS)));
+        let listed = self
+            .cloud
+            .inventory
+            .clusters
+            .iter()
+            .any(|c| c.name == *name && c.access_entries.iter().any(|e| e == principal));
+        let (groups, admin) = match entry.map(|t| &t.resource) {
+            Some(Resource::AccessEntry { groups, policy, .. }) => (
+                groups.clone(),
+                policy
+                    .as_deref()
+                    .is_some_and(|p| p.contains("ClusterAdmin")),
+            ),
+            // The snapshot names who gets in, not with which rights.
+            _ if listed => (vec![], true),
+            _ => return Admission::Refused(format!("{principal} has no access entry")),
+        };
+        Admission::In {
+            username: principal.into(),
+            groups,
+            admin,
+        }
+    }
+
     /// Why a pod of green cannot use the role of its service account; `None` when it can or has none.
     pub fn identity_broken(&self, ns: &str, service_account: &str) -> Option<String> {
         let account = self.green.get("", "ServiceAccount", ns, service_account)?;
-        let role = crate::object::annotation(account, "eks.amazonaws.com/role-arn")?;
+        // The SDKs ask the web identity first, so the annotation counts where there is one (eks.md 3).
+        let Some(role) = crate::object::annotation(account, "eks.amazonaws.com/role-arn") else {
+            let role = self.cloud.associated(ns, service_account)?;
+            let agent = format!("addon/{}/eks-pod-identity-agent", self.cloud.green);
+            let agent = self.cloud.things.contains_key(&agent)
+                || self
+                    .cloud
+                    .inventory
+                    .clusters
+                    .iter()
+                    .any(|c| c.addons.iter().any(|a| a == "eks-pod-identity-agent"));
+            let fit = agent
+                && (self.cloud.foreign(role) || self.cloud.trusts(role, "pods.eks.amazonaws.com"));
+            return (!fit).then(|| {
+                format!("service account {ns}/{service_account} on green has {role} by Pod Identity and cannot assume it")
+            });
+        };
         (!self.cloud.trusts_green(role)).then(|| {
             format!("service account {ns}/{service_account} on green cannot assume {role}")
         })
@@ -239,17 +325,28 @@ impl State {
                 .as_secs();
             return Status::Pending(format!("{what}, about {left} s left"));
         }
-        // Add-ons that run as Deployments need a node: without one EKS says DEGRADED (eks.md 0.4).
-        if let Resource::Addon { name, cluster, .. } = &thing.resource
-            && matches!(name.as_str(), "coredns" | "aws-ebs-csi-driver")
-            && *cluster == self.cloud.green
-            && self.green.of_kind("", "Node").next().is_none()
-        {
-            return Status::Failed(
-                "DEGRADED: InsufficientNumberOfReplicas: no node can run it".into(),
-            );
+        if let Some(issue) = &thing.fate {
+            return Status::Failed(format!("CREATE_FAILED: {} {}", issue.code, issue.message));
+        }
+        // DEGRADED is no end: it heals once a node can run it (eks.md 0.4, 1.5).
+        if let Some(issue) = self.homeless(thing) {
+            return Status::Pending(format!("DEGRADED: {} {}", issue.code, issue.message));
         }
         Status::Ready
+    }
+
+    /// Add-ons that run as Deployments need a node.
+    fn homeless(&self, thing: &Thing) -> Option<HealthIssue> {
+        let Resource::Addon { name, cluster, .. } = &thing.resource else {
+            return None;
+        };
+        let needs = matches!(name.as_str(), "coredns" | "aws-ebs-csi-driver");
+        let nobody = self.green.of_kind("", "Node").next().is_none();
+        (needs && *cluster == self.cloud.green && nobody).then(|| HealthIssue {
+            code: "InsufficientNumberOfReplicas".into(),
+            message: "no node can run it".into(),
+            resources: vec![],
+        })
     }
 
     /// What is due in the cloud: nodes register, deleted things vanish.
@@ -285,6 +382,7 @@ impl State {
             .values()
             .filter(|t| {
                 t.deleted.is_none()
+                    && t.fate.is_none()
                     && matches!(t.resource, Resource::NodeGroup { .. })
                     && timed(now, t.made, self.secs(NODES))
             })
@@ -298,7 +396,8 @@ impl State {
     fn cluster_gone(&mut self, name: &str) {
         self.cloud.things.retain(|id, _| {
             !(id.starts_with(&format!("access-entry/{name}/"))
-                || id.starts_with(&format!("addon/{name}/")))
+                || id.starts_with(&format!("addon/{name}/"))
+                || id.starts_with(&format!("pod-identity/{name}/")))
         });
         let group = self.cloud.cluster_group(name);
         self.cloud
@@ -433,8 +532,21 @@ impl State {
             }
             _ => {}
         }
-        let mut existing = thing.existing(self.status_of(thing));
+        let status = self.status_of(thing);
+        let issues = match &status {
+            Status::Failed(_) => thing.fate.iter().cloned().collect(),
+            Status::Pending(what) if what.starts_with("DEGRADED") => {
+                self.homeless(thing).into_iter().collect()
+            }
+            _ => vec![],
+        };
+        let mut existing = thing.existing(status);
         existing.attributes = attributes;
+        existing.now = Now {
+            created: Some(self.stamp_at(thing.made)),
+            issues,
+            doing: None,
+        };
         existing
     }
 }
@@ -451,6 +563,18 @@ impl Cloud for Twin {
         })
         .await
     }
+    async fn assumable(&self, role: &str) -> Result<Option<String>> {
+        self.call(format!("cloud assume {role}"), false, |s| {
+            let inventory = &s.cloud.inventory;
+            // A role of another account cannot be judged from here.
+            Ok(inventory
+                .roles
+                .iter()
+                .find(|r| r.arn == role)
+                .and_then(|r| trusts(&r.trust, &inventory.identity.arn).err()))
+        })
+        .await
+    }
     async fn find(&self, resource: &Resource) -> Result<Option<Found>> {
         self.call(format!("cloud find {}", resource.id()), false, |s| {
             Ok(s.find_resource(resource))
@@ -460,6 +584,12 @@ impl Cloud for Twin {
     async fn create(&self, resource: &Resource, run: &str) -> Result<()> {
         self.call(format!("cloud create {}", resource.id()), true, |s| {
             s.create_resource(resource, run)
+        })
+        .await
+    }
+    async fn attached(&self, resource: &Resource, run: &str) -> Result<Vec<Attached>> {
+        self.call(format!("cloud attached {}", resource.id()), false, |s| {
+            Ok(s.attached_to(resource, run))
         })
         .await
     }
@@ -545,6 +675,13 @@ impl Cloud for Twin {
                         }
                         all.launch_templates.get_or_insert_default().push(t);
                     }
+                    Resource::LogGroup { .. } => {
+                        let group = thing.existing(Status::Ready);
+                        all.log_groups.get_or_insert_default().push(group);
+                    }
+                    Resource::StateBucket { .. } => {
+                        all.state_bucket = Some(thing.existing(Status::Ready));
+                    }
                     _ => {}
                 }
             }
@@ -572,7 +709,11 @@ impl Cloud for Twin {
                     parts.sort_by_key(|p| p.resource.id());
                 }
             }
-            for list in all.launch_templates.iter_mut() {
+            for list in all
+                .launch_templates
+                .iter_mut()
+                .chain(all.log_groups.iter_mut())
+            {
                 list.sort_by_key(|t| t.resource.id());
             }
             all.roles.sort_by(|a, b| a.name.cmp(&b.name));
@@ -588,7 +729,8 @@ impl State {
     /// A cluster that was made here, and what is in it.
     fn parts_of(&self, cluster: &str) -> Vec<Existing> {
         let own = format!("cluster/{cluster}");
-        let inside = ["node-group", "addon", "access-entry"].map(|k| format!("{k}/{cluster}/"));
+        let inside = ["node-group", "addon", "access-entry", "pod-identity"]
+            .map(|k| format!("{k}/{cluster}/"));
         self.cloud
             .things
             .iter()

@@ -88,7 +88,12 @@ async fn coredns_without_a_node_is_degraded() {
     w.cloud.create(&addon("coredns"), "r").await.unwrap();
     pass(120).await;
     let found = w.cloud.find(&addon("coredns")).await.unwrap().unwrap();
-    assert!(matches!(found.status, Status::Failed(_)), "{found:?}");
+    // No failure: it heals when a node comes (eks.md 1.5).
+    assert!(
+        matches!(&found.status, Status::Pending(what) if what.starts_with("DEGRADED")),
+        "{found:?}"
+    );
+    assert_eq!(found.issues[0].code, "InsufficientNumberOfReplicas");
 }
 
 #[tokio::test(start_paused = true)]
@@ -204,4 +209,109 @@ async fn a_node_group_wants_its_template_first_and_the_template_outlives_it() {
     pass(200).await;
     w.cloud.delete(&good).await.unwrap();
     assert_eq!(w.cloud.find(&good).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_association_wants_a_role_that_trusts_pods_and_gives_it_to_the_account() {
+    let (_, w) = company();
+    ensure(&w, &cluster()).await;
+    ensure(&w, &access()).await;
+    let association = |role: &str| Resource::PodIdentityAssociation {
+        cluster: "shop-green".into(),
+        namespace: "platform".into(),
+        service_account: "mailer".into(),
+        role_arn: format!("arn:aws:iam::000000000000:role/{role}"),
+    };
+    for (role, why) in [
+        ("nobody", "does not exist"),
+        ("shop-mailer", "does not trust"),
+    ] {
+        let e = w.cloud.create(&association(role), "r").await.unwrap_err();
+        assert_eq!(e.class, Class::Refused);
+        assert!(e.message.contains(why), "{e}");
+    }
+    let trust = Resource::TrustStatement {
+        role: "shop-mailer".into(),
+        sid: "CrossfadePodIdentity".into(),
+        statement: json!({"Effect": "Allow", "Principal": {"Service": "pods.eks.amazonaws.com"}, "Action": ["sts:AssumeRole", "sts:TagSession"]}),
+    };
+    w.cloud.create(&trust, "r").await.unwrap();
+    let good = association("shop-mailer");
+    w.cloud.create(&good, "r").await.unwrap();
+    w.cloud.create(&good, "r").await.expect("the same again");
+    let found = w.cloud.find(&good).await.unwrap().unwrap();
+    assert!(found.equal && found.run.as_deref() == Some("r"));
+    let other = w
+        .cloud
+        .find(&association("green-node"))
+        .await
+        .unwrap()
+        .unwrap();
+    assert_eq!(other.differences[0].field, "roleArn");
+    w.cloud.delete(&good).await.unwrap();
+    assert_eq!(w.cloud.find(&good).await.unwrap(), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn log_groups_and_the_bucket_for_records_come_and_go_without_a_trace() {
+    let (_, w) = company();
+    let before = w.cloud.inventory("shop.test").await.unwrap();
+    let group = Resource::LogGroup {
+        name: "/aws/eks/shop-green/cluster".into(),
+        retention_days: Some(90),
+    };
+    let bucket = |create: bool| Resource::state_bucket("records", create);
+    let e = w.cloud.create(&bucket(false), "r").await.unwrap_err();
+    assert!(e.message.contains("nobody asked"), "{e}");
+    for r in [&group, &bucket(true)] {
+        w.cloud.create(r, "r").await.unwrap();
+        assert!(w.cloud.find(r).await.unwrap().unwrap().equal);
+    }
+    let now = w.cloud.inventory("shop.test").await.unwrap();
+    assert_eq!(now.log_groups.unwrap().len(), 1);
+    assert!(now.state_bucket.is_some());
+    for r in [&group, &bucket(true)] {
+        w.cloud.delete(r).await.unwrap();
+        assert_eq!(w.cloud.find(r).await.unwrap(), None);
+    }
+    assert_eq!(w.cloud.inventory("shop.test").await.unwrap(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clusters_fields_are_checked_as_eks_does() {
+    let (_, w) = company();
+    let with = |change: serde_json::Value| -> Resource {
+        let mut v = serde_json::to_value(cluster()).unwrap();
+        v.as_object_mut()
+            .unwrap()
+            .extend(change.as_object().unwrap().clone());
+        serde_json::from_value(v).unwrap()
+    };
+    for (change, why) in [
+        (json!({"logging": ["audits"]}), "no log type"),
+        (json!({"kmsKey": "alias/x"}), "not the ARN"),
+        (json!({"securityGroups": ["sg-nowhere"]}), "does not exist"),
+        (
+            json!({"securityGroups": ["a", "b", "c", "d", "e"]}),
+            "at most 4",
+        ),
+    ] {
+        let e = w.cloud.create(&with(change), "r").await.unwrap_err();
+        assert!(
+            e.class == Class::Refused && e.message.contains(why),
+            "{why}: {e}"
+        );
+    }
+    let protected = with(json!({"deletionProtection": true, "logging": ["audit"]}));
+    ensure(&w, &protected).await;
+    let found = w.cloud.find(&cluster()).await.unwrap().unwrap();
+    let fields: Vec<&str> = found.differences.iter().map(|d| d.field.as_str()).collect();
+    assert_eq!(
+        fields,
+        ["deletionProtection"],
+        "logs that nobody asked for are no difference"
+    );
+    w.cloud.delete(&protected).await.unwrap();
+    pass(400).await;
+    assert_eq!(w.cloud.find(&protected).await.unwrap(), None);
 }

@@ -287,6 +287,11 @@ pub fn cluster() -> Resource {
         public_endpoint: true,
         private_endpoint: true,
         endpoint_cidrs: vec![],
+        logging: vec![],
+        kms_key: None,
+        deletion_protection: false,
+        support_type: "STANDARD".into(),
+        security_groups: vec![],
     }
 }
 
@@ -307,6 +312,7 @@ pub fn addon(name: &str) -> Resource {
         version: None,
         service_account_role: None,
         configuration: None,
+        conflicts: "OVERWRITE".into(),
     }
 }
 
@@ -327,6 +333,7 @@ pub fn node_group() -> Resource {
         taints: vec![],
         launch_template: None,
         max_unavailable: None,
+        repair: false,
     }
 }
 

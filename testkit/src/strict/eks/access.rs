@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use super::roles::For;
 use super::{
     Answer, Cluster, bad, bad_request, catalogue, check_tags, in_use, not_found, now, page, text,
     texts,
@@ -243,7 +244,7 @@ pub(crate) async fn principal_id(
 ) -> Result<String, Refusal> {
     if principal.contains(":role/") {
         return state
-            .role_trusts(who, principal, "")
+            .role_trusts(who, principal, For::Existing)
             .await
             .map_err(|_| bad(format!("The specified principalArn is invalid: invalid principal. {principal} does not exist")));
     }
@@ -273,7 +274,7 @@ pub fn list(state: &State, req: &Req, cluster: &str) -> Answer {
         .filter(|(_, e)| policy.is_none_or(|p| e.policies.contains_key(p)))
         .map(|(principal, _)| json!(principal))
         .collect();
-    page(req, "accessEntries", names)
+    page(state, req, "accessEntries", names)
 }
 
 pub fn describe(state: &State, cluster: &str, principal: &str) -> Answer {
@@ -358,7 +359,7 @@ pub fn list_policies(state: &State, req: &Req, cluster: &str, principal: &str) -
         .values()
         .cloned()
         .collect();
-    let mut out = page(req, "associatedAccessPolicies", links)?;
+    let mut out = page(state, req, "associatedAccessPolicies", links)?;
     out["clusterName"] = json!(cluster);
     out["principalArn"] = json!(principal);
     Ok(out)

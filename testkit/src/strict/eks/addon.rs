@@ -4,10 +4,12 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::roles::For;
 use super::{
-    Answer, Cluster, Life, bad, catalogue, check_tags, in_use, not_found, now, pods, same_request,
-    text,
+    Answer, Cluster, Life, bad, catalogue, check_tags, fresh_token, health, in_use, not_found, now,
+    pods, same_request, schemas, text,
 };
+use crate::strict::controls::{Fails, Issue};
 use crate::strict::http::{Refusal, Req, unique_id};
 use crate::strict::{Config, State};
 
@@ -16,19 +18,26 @@ pub(crate) struct Addon {
     pub doc: Value,
     pub life: Life,
     pub request: Value,
+    /// It will end CREATE_FAILED.
+    pub doom: Option<Issue>,
+    /// It is installed and not healthy, whatever its needs: until it is updated.
+    pub sick: Option<Issue>,
 }
 
 /// Why an add-on that has been installed is not healthy, if so.
-fn degraded(cluster: &Cluster, addon: &Addon) -> Option<(&'static str, String)> {
+fn degraded(cluster: &Cluster, addon: &Addon) -> Option<Issue> {
+    if let Some(sick) = &addon.sick {
+        return Some(sick.clone());
+    }
     let name = text(&addon.doc, "addonName").unwrap_or("");
     let offer = catalogue::offer(name)?;
     if offer.needs_nodes && !cluster.nodegroups.values().any(|g| g.has_nodes()) {
-        return Some((
-            "InsufficientNumberOfReplicas",
-            format!(
+        return Some(Issue {
+            code: "InsufficientNumberOfReplicas".into(),
+            message: format!(
                 "The add-on {name} is unhealthy because it doesn't have the desired number of replicas."
             ),
-        ));
+        });
     }
     let account = offer.needs_role?;
     let has_role = text(&addon.doc, "serviceAccountRoleArn").is_some()
@@ -36,14 +45,12 @@ fn degraded(cluster: &Cluster, addon: &Addon) -> Option<(&'static str, String)> 
             .pods
             .values()
             .any(|a| a["namespace"] == offer.namespace && a["serviceAccount"] == account);
-    (!has_role).then(|| {
-        (
-            "AccessDenied",
-            format!(
-                "The add-on {name} is unhealthy: service account {}/{account} has no role",
-                offer.namespace
-            ),
-        )
+    (!has_role).then(|| Issue {
+        code: "AccessDenied".into(),
+        message: format!(
+            "The add-on {name} is unhealthy: service account {}/{account} has no role",
+            offer.namespace
+        ),
     })
 }
 
@@ -51,18 +58,14 @@ fn show(cluster: &Cluster, addon: &Addon) -> Value {
     let mut doc = addon.doc.clone();
     let trouble = match addon.life {
         Life::Active | Life::Updating(_) => degraded(cluster, addon),
+        Life::Failed => addon.doom.clone(),
         _ => None,
     };
     doc["status"] = match (addon.life, &trouble) {
         (Life::Active, Some(_)) => json!("DEGRADED"),
         (life, _) => json!(life.word()),
     };
-    doc["health"] = match trouble {
-        Some((code, message)) => {
-            json!({"issues": [{"code": code, "message": message, "resourceIds": []}]})
-        }
-        None => json!({"issues": []}),
-    };
+    doc["health"] = health(&trouble, &[]);
     doc
 }
 
@@ -70,7 +73,13 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
     let mut gone = Vec::new();
     cluster.addons.retain(|name, addon| {
         match addon.life {
-            Life::Creating(at) | Life::Updating(at) if at.elapsed() >= config.addon_delay => {
+            Life::Creating(at) if at.elapsed() >= config.addon_delay => {
+                addon.life = match addon.doom {
+                    Some(_) => Life::Failed,
+                    None => Life::Active,
+                };
+            }
+            Life::Updating(at) if at.elapsed() >= config.addon_delay => {
                 addon.life = Life::Active;
             }
             Life::Deleting(at) if at.elapsed() >= config.addon_delay => {
@@ -113,16 +122,11 @@ async fn check(
             "Addon version specified is not supported: {name} {version} on Kubernetes {cluster_version}; there are {versions:?}"
         )));
     }
-    if let Some(values) = text(body, "configurationValues")
-        && !values.trim().is_empty()
-        && !serde_saphyr::from_str::<Value>(values).is_ok_and(|v| v.is_object())
-    {
-        return Err(bad(
-            "ConfigurationValue provided in request is not supported: it must be a JSON or YAML object",
-        ));
+    if let Some(values) = text(body, "configurationValues").filter(|v| !v.trim().is_empty()) {
+        schemas::check(name, values)?;
     }
     if let Some(role) = text(body, "serviceAccountRoleArn") {
-        state.role_trusts(&req.who, role, "").await?;
+        state.role_trusts(&req.who, role, For::Existing).await?;
     }
     if let Some(mode) = text(body, "resolveConflicts")
         && !["NONE", "OVERWRITE", "PRESERVE"].contains(&mode)
@@ -137,9 +141,7 @@ async fn check(
         .flatten()
     {
         let role = text(pair, "roleArn").unwrap_or("");
-        state
-            .role_trusts(&req.who, role, "pods.eks.amazonaws.com")
-            .await?;
+        state.role_trusts(&req.who, role, For::Pods).await?;
     }
     Ok(version)
 }
@@ -157,6 +159,7 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
                 Err(named(in_use("Addon already exists.")))
             };
         }
+        fresh_token(&body, cluster.addons.values().map(|a| &a.request)).map_err(named)?;
         cluster.version().to_owned()
     };
     check_tags(&body["tags"]).map_err(named)?;
@@ -209,14 +212,35 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     if !associations.is_empty() {
         doc["podIdentityAssociations"] = json!(associations);
     }
+    let ordered = {
+        let mut controls = state.lock_controls();
+        (
+            controls.take_failure(Fails::Addon, &name),
+            controls.take_failure(Fails::AddonHealth, &name),
+        )
+    };
     let addon = Addon {
         doc,
         life: Life::Creating(Instant::now()),
+        doom: ordered.0.or_else(|| conflict(cluster, &name, &body)),
+        sick: ordered.1,
         request: body,
     };
     let out = json!({"addon": show(cluster, &addon)});
     cluster.addons.insert(name, addon);
     Ok(out)
+}
+
+/// What came by itself is only replaced by who says so (eks.md 1.2, 1.5).
+fn conflict(cluster: &Cluster, name: &str, body: &Value) -> Option<Issue> {
+    let there = cluster.self_managed && ["vpc-cni", "coredns", "kube-proxy"].contains(&name);
+    let overwrite = text(body, "resolveConflicts") == Some("OVERWRITE");
+    (there && !overwrite).then(|| Issue {
+        code: "ConfigurationConflict".into(),
+        message: format!(
+            "Conflicts found when trying to apply. Will not continue due to resolve conflicts mode. Conflicts: {name} is there already, self-managed"
+        ),
+    })
 }
 
 fn missing(cluster: &str, name: &str) -> Refusal {
@@ -265,7 +289,8 @@ pub async fn update(
             .addons
             .get(name)
             .ok_or_else(|| missing(cluster_name, name))?;
-        if addon.life != Life::Active {
+        // One whose creation failed can be updated: with conflicts overwritten, for instance.
+        if !matches!(addon.life, Life::Active | Life::Failed) {
             return Err(in_use(format!(
                 "Addon {name} cannot be updated while it is {}",
                 addon.life.word()
@@ -287,10 +312,15 @@ pub async fn update(
         .addons
         .get_mut(name)
         .ok_or_else(|| missing(cluster_name, name))?;
-    addon.doc["addonVersion"] = json!(version);
+    let doom = state.lock_controls().take_failure(Fails::Update, name);
+    if doom.is_none() {
+        addon.doom = None;
+        addon.sick = None;
+        addon.doc["addonVersion"] = json!(version);
+    }
     addon.doc["modifiedAt"] = json!(now());
     for key in ["serviceAccountRoleArn", "configurationValues"] {
-        if !body[key].is_null() {
+        if !body[key].is_null() && doom.is_none() {
             addon.doc[key] = body[key].clone();
         }
     }
@@ -299,6 +329,7 @@ pub async fn update(
         "AddonUpdate",
         vec![("AddonVersion".into(), version)],
         state.config.addon_delay,
+        doom,
     );
     update.addon = Some(name.to_owned());
     Ok(json!({"update": update.json()}))

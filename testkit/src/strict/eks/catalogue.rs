@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Answer, page};
+use crate::strict::State;
 use crate::strict::http::Req;
 
 /// version, released, end of standard support, end of extended support.
@@ -12,13 +13,28 @@ const VERSIONS: &[(&str, &str, &str, &str)] = &[
     ("1.34", "2025-10-06", "2026-12-02", "2027-12-02"),
     ("1.33", "2025-05-29", "2026-07-29", "2027-07-29"),
     ("1.32", "2025-01-23", "2026-03-23", "2027-03-23"),
+    ("1.31", "2024-09-26", "2025-11-26", "2026-11-26"),
 ];
 
 /// What CreateCluster takes when no version is named.
 pub const DEFAULT_VERSION: &str = "1.35";
 
+/// A version that clusters can have: in standard or extended support (eks.md 1.1).
 pub fn known_version(version: &str) -> bool {
-    VERSIONS.iter().any(|v| v.0 == version)
+    let now = super::now();
+    VERSIONS
+        .iter()
+        .any(|v| v.0 == version && support(v, now) != "UNSUPPORTED")
+}
+
+fn support(row: &(&str, &str, &str, &str), now: f64) -> &'static str {
+    if now < midnight(row.2) {
+        "STANDARD_SUPPORT"
+    } else if now < midnight(row.3) {
+        "EXTENDED_SUPPORT"
+    } else {
+        "UNSUPPORTED"
+    }
 }
 
 /// Minor number of a `1.N` version.
@@ -37,19 +53,19 @@ fn midnight(date: &str) -> f64 {
         .unwrap_or(0.0)
 }
 
-pub(crate) fn describe_cluster_versions(req: &Req) -> Answer {
+pub(crate) fn describe_cluster_versions(state: &State, req: &Req) -> Answer {
     let wanted = req.query_all("clusterVersions");
     let status = req.query("versionStatus").or(req.query("status"));
     let now = super::now();
+    // Those that nobody can have any more are shown to who asks for all, or for them.
+    let all = req.query("includeAll") == Some("true") || !wanted.is_empty() || status.is_some();
     let items: Vec<Value> = VERSIONS
         .iter()
         .filter(|v| wanted.is_empty() || wanted.contains(&v.0))
-        .map(|(version, released, standard, extended)| {
-            let word = if now < midnight(standard) {
-                "STANDARD_SUPPORT"
-            } else {
-                "EXTENDED_SUPPORT"
-            };
+        .filter(|v| all || support(v, now) != "UNSUPPORTED")
+        .map(|row| {
+            let (version, released, standard, extended) = row;
+            let word = support(row, now);
             json!({
                 "clusterVersion": version,
                 "clusterType": "eks",
@@ -72,7 +88,7 @@ pub(crate) fn describe_cluster_versions(req: &Req) -> Answer {
         })
         .filter(|v| req.query("defaultOnly") != Some("true") || v["defaultVersion"] == true)
         .collect();
-    page(req, "clusterVersions", items)
+    page(state, req, "clusterVersions", items)
 }
 
 /// One add-on of the catalogue.
@@ -84,6 +100,8 @@ pub(crate) struct Offer {
     /// Runs as a Deployment: without nodes it is DEGRADED (eks.md 1.5).
     pub needs_nodes: bool,
     pub versions: &'static [&'static str],
+    /// AWS's managed policies that it recommends for that account (eks.md 1.3).
+    pub policies: &'static [&'static str],
 }
 
 /// `{minor}` stands for the cluster's minor version (kube-proxy follows it).
@@ -94,6 +112,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: false,
         versions: &["v1.23.1-eksbuild.1", "v1.21.1-eksbuild.3"],
+        policies: &[],
     },
     Offer {
         name: "coredns",
@@ -101,6 +120,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: true,
         versions: &["v1.13.2-eksbuild.1", "v1.12.4-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "kube-proxy",
@@ -108,6 +128,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: false,
         versions: &["v1.{minor}.3-eksbuild.2", "v1.{minor}.0-eksbuild.2"],
+        policies: &[],
     },
     Offer {
         name: "eks-pod-identity-agent",
@@ -115,6 +136,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: false,
         versions: &["v1.3.10-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "aws-ebs-csi-driver",
@@ -122,6 +144,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: Some("ebs-csi-controller-sa"),
         needs_nodes: true,
         versions: &["v1.58.0-eksbuild.1"],
+        policies: &["arn:aws:iam::aws:policy/service-role/AmazonEBSCSIDriverPolicyV2"],
     },
     Offer {
         name: "aws-efs-csi-driver",
@@ -129,6 +152,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: Some("efs-csi-controller-sa"),
         needs_nodes: true,
         versions: &["v2.1.15-eksbuild.1"],
+        policies: &["arn:aws:iam::aws:policy/service-role/AmazonEFSCSIDriverPolicy"],
     },
     Offer {
         name: "aws-mountpoint-s3-csi-driver",
@@ -136,6 +160,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: Some("s3-csi-driver-sa"),
         needs_nodes: false,
         versions: &["v2.2.2-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "snapshot-controller",
@@ -143,6 +168,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: true,
         versions: &["v8.4.0-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "eks-node-monitoring-agent",
@@ -150,6 +176,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: false,
         versions: &["v1.5.0-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "amazon-cloudwatch-observability",
@@ -157,6 +184,10 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: Some("cloudwatch-agent"),
         needs_nodes: true,
         versions: &["v4.7.0-eksbuild.1"],
+        policies: &[
+            "arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy",
+            "arn:aws:iam::aws:policy/AWSXrayWriteOnlyAccess",
+        ],
     },
     Offer {
         name: "metrics-server",
@@ -164,6 +195,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: true,
         versions: &["v0.8.1-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "kube-state-metrics",
@@ -171,6 +203,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: true,
         versions: &["v2.18.0-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "cert-manager",
@@ -178,6 +211,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: true,
         versions: &["v1.19.2-eksbuild.1"],
+        policies: &[],
     },
     Offer {
         name: "external-dns",
@@ -185,6 +219,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: Some("external-dns"),
         needs_nodes: true,
         versions: &["v0.21.0-eksbuild.1"],
+        policies: &["arn:aws:iam::aws:policy/AmazonRoute53FullAccess"],
     },
     Offer {
         name: "fluent-bit",
@@ -192,6 +227,7 @@ pub(crate) const OFFERS: &[Offer] = &[
         needs_role: None,
         needs_nodes: false,
         versions: &["v4.2.2-eksbuild.1"],
+        policies: &[],
     },
 ];
 
@@ -200,6 +236,13 @@ pub(crate) fn offer(name: &str) -> Option<&'static Offer> {
 }
 
 impl Offer {
+    /// Whether some version of Kubernetes has it.
+    pub fn has_version(&self, version: &str) -> bool {
+        VERSIONS
+            .iter()
+            .any(|v| self.versions_for(v.0).iter().any(|o| o == version))
+    }
+
     /// Versions for a cluster's version, the default first.
     pub fn versions_for(&self, version: &str) -> Vec<String> {
         self.versions
@@ -209,12 +252,13 @@ impl Offer {
     }
 }
 
-pub(crate) fn describe_addon_versions(req: &Req) -> Answer {
+pub(crate) fn describe_addon_versions(state: &State, req: &Req) -> Answer {
     let version = req.query("kubernetesVersion");
     let name = req.query("addonName");
     let clusters: Vec<&str> = VERSIONS
         .iter()
         .map(|v| v.0)
+        .filter(|v| known_version(v))
         .filter(|v| version.is_none_or(|w| w == *v))
         .collect();
     let items: Vec<Value> = OFFERS
@@ -249,7 +293,7 @@ pub(crate) fn describe_addon_versions(req: &Req) -> Answer {
             })
         })
         .collect();
-    page(req, "addons", items)
+    page(state, req, "addons", items)
 }
 
 const POLICIES: &[&str] = &[

@@ -1,18 +1,23 @@
 //! Clusters and their updates.
 
-use std::net::Ipv4Addr;
 use std::time::Instant;
 
 use base64::Engine;
 use serde_json::{Value, json};
 
-use super::{
-    Answer, Cluster, Life, Subnet, Update, access, bad, bad_request, catalogue, check_tags, in_use,
-    not_found, now, page, same_request, text, texts,
+use super::roles::For;
+use super::vpc::{
+    check_endpoint, check_groups, check_subnets, cluster_security_group, public_cidrs, service_cidr,
 };
-use crate::strict::State;
-use crate::strict::http::{Refusal, Req, unique_id};
+use super::{
+    Answer, Cluster, Life, access, bad, bad_request, catalogue, check_tags, fresh_token, health,
+    in_use, launching, now, over_limit, same_request, text, texts,
+};
+use crate::strict::controls::Fails;
+use crate::strict::http::{Refusal, Req};
+use crate::strict::interfaces::{Interface, id_of};
 use crate::strict::route53::short_id;
+use crate::strict::{State, permit, quotas};
 
 const LOG_TYPES: &[&str] = &[
     "api",
@@ -39,6 +44,14 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
             "The cluster name '{name}' must have 1 to 100 characters, begin with a letter or digit and hold only letters, digits, hyphens and underscores"
         )));
     }
+    // The API's text names no bounds; its refusal does (ansible community.aws 817, 844).
+    if let Some(token) = text(&body, "clientRequestToken")
+        && !(33..=126).contains(&token.len())
+    {
+        return Err(bad(
+            "The client request token parameter must be between 33 and 126 characters.",
+        ));
+    }
     if let Some(existing) = state.lock_eks().clusters.get(&name) {
         return if same_request(&existing.request, &body) {
             Ok(json!({"cluster": existing.json()}))
@@ -46,6 +59,18 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
             Err(in_use(format!("Cluster already exists with name: {name}"))
                 .with("clusterName", &name))
         };
+    }
+    let clusters = {
+        let store = state.lock_eks();
+        fresh_token(&body, store.clusters.values().map(|c| &c.request))?;
+        store.clusters.len() as u64
+    };
+    let quota = state.lock_controls().quota(quotas::CLUSTERS);
+    if let Some(quota) = quota.filter(|q| clusters >= *q) {
+        return Err(over_limit(format!(
+            "Cluster limit exceeded: this account has {clusters} of {quota} clusters in this region"
+        ))
+        .with("clusterName", &name));
     }
     check_tags(&body["tags"])?;
     let version = text(&body, "version")
@@ -57,33 +82,16 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
     let role = text(&body, "roleArn")
         .ok_or_else(|| bad("roleArn is required"))?
         .to_owned();
-    state
-        .role_trusts(&req.who, &role, "eks.amazonaws.com")
-        .await?;
+    state.role_trusts(&req.who, &role, For::Cluster).await?;
     let vpc = &body["resourcesVpcConfig"];
     let subnets = check_subnets(state, req, &texts(vpc, "subnetIds")).await?;
     let groups = texts(vpc, "securityGroupIds");
-    if groups.len() > 5 {
-        return Err(bad("You can specify up to 5 security groups"));
-    }
-    for group in &groups {
-        let (status, _) = state
-            .ask(
-                "ec2",
-                &req.who,
-                "DescribeSecurityGroups",
-                &[("GroupId.1", group)],
-            )
-            .await;
-        if status != 200 {
-            return Err(bad(format!("The security group '{group}' does not exist")));
-        }
-    }
+    check_groups(state, req, &groups).await?;
     let (public, private) = (
         vpc["endpointPublicAccess"].as_bool().unwrap_or(true),
         vpc["endpointPrivateAccess"].as_bool().unwrap_or(false),
     );
-    check_endpoint(public, private, &texts(vpc, "publicAccessCidrs"))?;
+    check_endpoint(state, public, private, &texts(vpc, "publicAccessCidrs"))?;
     let service_cidr = service_cidr(state, req, &body, &subnets).await?;
     let mode = text(&body["accessConfig"], "authenticationMode")
         .unwrap_or("CONFIG_MAP")
@@ -105,12 +113,8 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
         )));
     }
     let logging = logging(&body["logging"], None)?;
-    if body["encryptionConfig"]
-        .as_array()
-        .is_some_and(|c| c.len() > 1)
-    {
-        return Err(bad("encryptionConfig may hold one entry"));
-    }
+    check_encryption(state, req, &body["encryptionConfig"]).await?;
+    check_auto_mode(&body)?;
 
     let security_group = cluster_security_group(state, req, &name, &subnets[0].vpc).await?;
     let creator = if creator_admin {
@@ -181,6 +185,7 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
             in_use(format!("Cluster already exists with name: {name}")).with("clusterName", &name)
         );
     }
+    let doom = state.lock_controls().take_failure(Fails::Cluster, &name);
     let mut cluster = Cluster {
         doc,
         life: Life::Creating(Instant::now()),
@@ -193,13 +198,69 @@ pub async fn create(state: &State, req: &Req, body: Value) -> Answer {
         updates: vec![],
         self_managed,
         subnets,
+        doom,
+        upgraded_from: None,
     };
     if let Some(creator) = creator {
         access::admit_creator(&mut cluster, config, &creator);
     }
     let out = json!({"cluster": cluster.json()});
     store.clusters.insert(name, cluster);
+    permit::service_role_made(state, "eks.amazonaws.com");
     Ok(out)
+}
+
+/// One entry, for secrets, with a key that EKS can use (eks.md 1.2).
+pub(super) async fn check_encryption(
+    state: &State,
+    req: &Req,
+    config: &Value,
+) -> Result<(), Refusal> {
+    let entries = config.as_array().cloned().unwrap_or_default();
+    if entries.len() > 1 {
+        return Err(bad("encryptionConfig may hold one entry"));
+    }
+    let Some(entry) = entries.first() else {
+        return Ok(());
+    };
+    let key = text(&entry["provider"], "keyArn").unwrap_or("");
+    if key.is_empty() {
+        return Err(bad("KeyArn is required"));
+    }
+    // Deprecated, since all API data is encrypted; nothing else was ever taken.
+    if texts(entry, "resources").iter().any(|r| r != "secrets") {
+        return Err(bad(
+            "Only secrets can be encrypted: resources must be [secrets]",
+        ));
+    }
+    if !key.starts_with("arn:aws:kms:") || !key.contains(":key/") && !key.contains(":alias/") {
+        return Err(bad(format!("'{key}' is not the ARN of a KMS key")));
+    }
+    if !key.starts_with(&format!("arn:aws:kms:{}:", state.config.region)) {
+        return Err(bad(format!(
+            "The KMS key {key} must be in the region of the cluster"
+        )));
+    }
+    match launching::key_refusal(state, &req.who, key).await {
+        Some(why) => Err(bad_request(why)),
+        None => Ok(()),
+    }
+}
+
+/// Auto Mode is on in all three places or in none (eks.md 1.2).
+fn check_auto_mode(body: &Value) -> Result<(), Refusal> {
+    let on = [
+        body["computeConfig"]["enabled"].as_bool(),
+        body["storageConfig"]["blockStorage"]["enabled"].as_bool(),
+        body["kubernetesNetworkConfig"]["elasticLoadBalancing"]["enabled"].as_bool(),
+    ]
+    .map(|flag| flag.unwrap_or(false));
+    if on.iter().any(|o| *o) && !on.iter().all(|o| *o) {
+        return Err(bad(
+            "For EKS Auto Mode, please ensure that all required configs, including computeConfig, kubernetesNetworkConfig, and blockStorage are all either fully enabled or fully disabled.",
+        ));
+    }
+    Ok(())
 }
 
 impl Cluster {
@@ -216,10 +277,17 @@ impl Cluster {
     }
 
     /// What cannot be known before the control plane stands is not shown while CREATING.
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let mut doc = self.doc.clone();
-        doc["status"] = json!(self.life.word());
-        if matches!(self.life, Life::Creating(_)) {
+        // A cluster has a word of its own for it (eks.md 1.2).
+        doc["status"] = match self.life {
+            Life::Failed => json!("FAILED"),
+            life => json!(life.word()),
+        };
+        if self.life == Life::Failed {
+            doc["health"] = health(&self.doom, &[]);
+        }
+        if matches!(self.life, Life::Creating(_) | Life::Failed) {
             for key in ["endpoint", "identity"] {
                 doc.as_object_mut().map(|d| d.shift_remove(key));
             }
@@ -231,136 +299,46 @@ impl Cluster {
         doc
     }
 
-    pub fn start_update(
-        &mut self,
-        kind: &str,
-        params: Vec<(String, String)>,
-        takes: std::time::Duration,
-    ) -> &mut Update {
-        self.updates.push(Update {
-            id: unique_id(),
-            kind: kind.to_owned(),
-            params,
-            created: now(),
-            at: Instant::now(),
-            nodegroup: None,
-            addon: None,
-            takes,
-        });
-        let last = self.updates.len() - 1;
-        &mut self.updates[last]
+    /// A node group of this version.
+    pub(super) fn nodegroup_of_version(&self, version: &str) -> Option<&str> {
+        self.nodegroups
+            .iter()
+            .find(|(_, g)| g.doc["version"] == version)
+            .map(|(name, _)| name.as_str())
     }
-}
 
-async fn check_subnets(state: &State, req: &Req, ids: &[String]) -> Result<Vec<Subnet>, Refusal> {
-    if ids.len() < 2 {
-        return Err(bad(
-            "Subnets specified must be in at least two different AZs",
-        ));
-    }
-    let subnets = state.subnets(&req.who, ids).await?;
-    if subnets.iter().any(|s| s.vpc != subnets[0].vpc) {
-        return Err(bad("Subnets provided must be in the same VPC"));
-    }
-    if subnets.iter().all(|s| s.zone == subnets[0].zone) {
-        return Err(bad(
-            "Subnets specified must be in at least two different AZs",
-        ));
-    }
-    Ok(subnets)
-}
-
-fn check_endpoint(public: bool, private: bool, cidrs: &[String]) -> Result<(), Refusal> {
-    if !public && !private {
-        return Err(bad("Private and public endpoint access cannot be false"));
-    }
-    if cidrs.len() > 40 {
-        return Err(bad("at most 40 public access CIDRs are allowed"));
-    }
-    if !public && !cidrs.is_empty() {
-        return Err(bad(
-            "publicAccessCidrs cannot be set when endpointPublicAccess is false",
-        ));
-    }
-    match cidrs.iter().find(|c| parse_cidr(c).is_none()) {
-        Some(cidr) => Err(bad(format!("'{cidr}' is not an IPv4 CIDR"))),
-        None => Ok(()),
-    }
-}
-
-fn public_cidrs(public: bool, cidrs: &[String]) -> Vec<String> {
-    if public && cidrs.is_empty() {
-        vec!["0.0.0.0/0".into()]
-    } else {
-        cidrs.to_vec()
-    }
-}
-
-/// `10.0.0.0/16` -> (network, prefix length); host bits must be zero.
-fn parse_cidr(text: &str) -> Option<(u32, u32)> {
-    let (address, length) = text.split_once('/')?;
-    let address = u32::from(address.parse::<Ipv4Addr>().ok()?);
-    let length: u32 = length.parse().ok().filter(|l| *l <= 32)?;
-    (address & !mask(length) == 0).then_some((address, length))
-}
-
-fn mask(length: u32) -> u32 {
-    u32::MAX.checked_shl(32 - length).unwrap_or(0)
-}
-
-fn overlap(a: (u32, u32), b: (u32, u32)) -> bool {
-    let mask = mask(a.1.min(b.1));
-    a.0 & mask == b.0 & mask
-}
-
-/// The service range: given (and checked: eks.md 1.2) or chosen beside the VPC.
-async fn service_cidr(
-    state: &State,
-    req: &Req,
-    body: &Value,
-    subnets: &[Subnet],
-) -> Result<String, Refusal> {
-    let (_, root) = state
-        .ask(
-            "ec2",
-            &req.who,
-            "DescribeVpcs",
-            &[("VpcId.1", &subnets[0].vpc)],
-        )
-        .await;
-    let mut blocks = Vec::new();
-    root.find_all("cidrBlock", &mut blocks);
-    let vpc: Vec<(u32, u32)> = blocks.iter().filter_map(|b| parse_cidr(&b.text)).collect();
-    let given = text(&body["kubernetesNetworkConfig"], "serviceIpv4Cidr");
-    let Some(given) = given else {
-        let first = parse_cidr("10.100.0.0/16").filter(|c| !vpc.iter().any(|v| overlap(*v, *c)));
-        return Ok(if first.is_some() {
-            "10.100.0.0/16"
-        } else {
-            "172.20.0.0/16"
+    /// The interfaces of the control plane, one in each of two zones, and of its nodes (eks.md 1.2).
+    pub(super) fn interfaces(&self) -> Vec<Interface> {
+        let mut out = vec![];
+        let mut zones = std::collections::BTreeSet::new();
+        if self.life != Life::Failed {
+            let mut groups = vec![self.security_group.clone()];
+            groups.extend(texts(&self.doc["resourcesVpcConfig"], "securityGroupIds"));
+            for subnet in &self.subnets {
+                if zones.len() < 2 && zones.insert(&subnet.zone) {
+                    out.push(Interface {
+                        id: id_of("eni", &format!("{}/{}", self.doc["identity"], subnet.id)),
+                        subnet: subnet.id.clone(),
+                        vpc: subnet.vpc.clone(),
+                        zone: subnet.zone.clone(),
+                        description: format!("Amazon EKS {}", self.name()),
+                        groups: groups.clone(),
+                        managed: true,
+                        instance: None,
+                    });
+                }
+            }
         }
-        .into());
-    };
-    let range = parse_cidr(given)
-        .ok_or_else(|| bad(format!("serviceIpv4Cidr '{given}' is not an IPv4 CIDR")))?;
-    let private = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"]
-        .iter()
-        .filter_map(|p| parse_cidr(p))
-        .any(|p| overlap(p, range) && range.1 >= p.1);
-    if !private || !(12..=24).contains(&range.1) {
-        return Err(bad(format!(
-            "serviceIpv4Cidr '{given}' must lie within 10.0.0.0/8, 172.16.0.0/12 or 192.168.0.0/16 and be between /24 and /12"
-        )));
+        out.extend(
+            self.nodegroups
+                .values()
+                .flat_map(|g| g.interfaces(&self.security_group)),
+        );
+        out
     }
-    if vpc.iter().any(|v| overlap(*v, range)) {
-        return Err(bad(format!(
-            "serviceIpv4Cidr '{given}' overlaps with the VPC"
-        )));
-    }
-    Ok(given.to_owned())
 }
 
-fn logging(body: &Value, old: Option<&Value>) -> Result<Value, Refusal> {
+pub(super) fn logging(body: &Value, old: Option<&Value>) -> Result<Value, Refusal> {
     let mut on: Vec<String> = old
         .and_then(|o| o["clusterLogging"].as_array())
         .map(|setups| {
@@ -393,77 +371,6 @@ fn logging(body: &Value, old: Option<&Value>) -> Result<Value, Refusal> {
         .collect();
     Ok(json!({"clusterLogging": setups}))
 }
-
-/// `eks-cluster-sg-NAME-N` with the rule that lets its members reach each other (eks.md 2.3).
-async fn cluster_security_group(
-    state: &State,
-    req: &Req,
-    name: &str,
-    vpc: &str,
-) -> Result<String, Refusal> {
-    let group_name = format!("eks-cluster-sg-{name}-{}", short_id(10).to_lowercase());
-    let owned = format!("kubernetes.io/cluster/{name}");
-    let (status, root) = state
-        .ask(
-            "ec2",
-            &req.who,
-            "CreateSecurityGroup",
-            &[
-                ("GroupName", &group_name),
-                ("GroupDescription", "EKS created security group applied to ENI that is attached to EKS Control Plane master nodes, as well as any managed workloads."),
-                ("VpcId", vpc),
-            ],
-        )
-        .await;
-    let failed = |what: &str| {
-        Refusal::new(
-            500,
-            "ServerException",
-            format!("the emulator's EC2 refused {what} for cluster {name}"),
-        )
-    };
-    let id = root
-        .find("groupId")
-        .filter(|_| status == 200)
-        .map(|e| e.text.clone())
-        .ok_or_else(|| failed("the cluster security group"))?;
-    let (status, _) = state
-        .ask(
-            "ec2",
-            &req.who,
-            "AuthorizeSecurityGroupIngress",
-            &[
-                ("GroupId", &id),
-                ("IpPermissions.1.IpProtocol", "-1"),
-                ("IpPermissions.1.Groups.1.GroupId", &id),
-            ],
-        )
-        .await;
-    if status != 200 {
-        return Err(failed("the self rule"));
-    }
-    let (status, _) = state
-        .ask(
-            "ec2",
-            &req.who,
-            "CreateTags",
-            &[
-                ("ResourceId.1", &id),
-                ("Tag.1.Key", "Name"),
-                ("Tag.1.Value", &group_name),
-                ("Tag.2.Key", &owned),
-                ("Tag.2.Value", "owned"),
-                ("Tag.3.Key", "aws:eks:cluster-name"),
-                ("Tag.3.Value", name),
-            ],
-        )
-        .await;
-    if status != 200 {
-        return Err(failed("the tags of the cluster security group"));
-    }
-    Ok(id)
-}
-
 pub fn describe(state: &State, name: &str) -> Answer {
     let mut store = state.lock_eks();
     Ok(json!({"cluster": store.cluster(name)?.json()}))
@@ -490,182 +397,9 @@ pub fn delete(state: &State, name: &str) -> Answer {
         .with("clusterName", name));
     }
     if !cluster.nodegroups.is_empty() {
-        return refuse(format!(
-            "Cluster has nodegroups attached: {:?}",
-            cluster.nodegroups.keys()
-        ));
+        let names: Vec<&String> = cluster.nodegroups.keys().collect();
+        return refuse(format!("Cluster has nodegroups attached: {names:?}"));
     }
     cluster.life = Life::Deleting(Instant::now());
     Ok(json!({"cluster": cluster.json()}))
-}
-
-pub async fn update_config(state: &State, req: &Req, name: &str, body: Value) -> Answer {
-    let kinds: Vec<&str> = [
-        "resourcesVpcConfig",
-        "logging",
-        "accessConfig",
-        "upgradePolicy",
-        "zonalShiftConfig",
-        "deletionProtection",
-        "controlPlaneScalingConfig",
-    ]
-    .into_iter()
-    .filter(|k| !body[*k].is_null())
-    .collect();
-    let [kind] = kinds.as_slice() else {
-        return Err(bad(format!(
-            "Only one type of update can be allowed, found {kinds:?}"
-        )));
-    };
-    let given = &body[*kind];
-    let subnets = match texts(given, "subnetIds") {
-        ids if *kind == "resourcesVpcConfig" && !ids.is_empty() => {
-            Some(check_subnets(state, req, &ids).await?)
-        }
-        _ => None,
-    };
-    let mut store = state.lock_eks();
-    let cluster = updatable(&mut store, name)?;
-    let old = cluster.doc[*kind].clone();
-    let next = match *kind {
-        "logging" => logging(given, Some(&old))?,
-        "deletionProtection" if given.is_boolean() => given.clone(),
-        "deletionProtection" => return Err(bad("deletionProtection must be true or false")),
-        _ => {
-            let mut next = old.clone();
-            for (key, value) in given.as_object().into_iter().flatten() {
-                next[key] = value.clone();
-            }
-            next
-        }
-    };
-    if next == old {
-        return Err(bad(format!(
-            "The cluster is already at the desired configuration of {kind}"
-        )));
-    }
-    let update = match *kind {
-        "resourcesVpcConfig" => {
-            let (public, private) = (
-                next["endpointPublicAccess"] == true,
-                next["endpointPrivateAccess"] == true,
-            );
-            check_endpoint(
-                public,
-                private,
-                if public {
-                    texts(&next, "publicAccessCidrs")
-                } else {
-                    vec![]
-                }
-                .as_slice(),
-            )?;
-            if let Some(subnets) = &subnets {
-                let zones = |s: &[Subnet]| {
-                    s.iter()
-                        .map(|s| s.zone.clone())
-                        .collect::<std::collections::BTreeSet<_>>()
-                };
-                if subnets[0].vpc != cluster.subnets[0].vpc
-                    || zones(subnets) != zones(&cluster.subnets)
-                {
-                    return Err(bad(
-                        "Provided subnets must belong to the same VPC and the same set of AZs",
-                    ));
-                }
-            }
-            if given.get("subnetIds").is_some() || given.get("securityGroupIds").is_some() {
-                "VpcConfigUpdate"
-            } else {
-                "EndpointAccessUpdate"
-            }
-        }
-        "accessConfig" => {
-            let rank = |v: &Value| MODES.iter().position(|m| v == m);
-            let (from, to) = (
-                rank(&old["authenticationMode"]),
-                rank(&next["authenticationMode"]),
-            );
-            if to.is_none() || to < from {
-                return Err(bad_request(format!(
-                    "Unsupported authentication mode update from {} to {}",
-                    old["authenticationMode"], next["authenticationMode"]
-                )));
-            }
-            "AccessConfigUpdate"
-        }
-        "logging" => "LoggingUpdate",
-        "upgradePolicy" => "UpgradePolicyUpdate",
-        "zonalShiftConfig" => "ZonalShiftConfigUpdate",
-        "deletionProtection" => "DeletionProtectionUpdate",
-        _ => "ControlPlaneScalingConfigUpdate",
-    };
-    cluster.doc[*kind] = next;
-    if let Some(subnets) = subnets {
-        cluster.subnets = subnets;
-    }
-    cluster.life = Life::Updating(Instant::now());
-    let params = vec![((*kind).to_owned(), given.to_string())];
-    let update = cluster.start_update(update, params, state.config.cluster_delay / 4);
-    Ok(json!({"update": update.json()}))
-}
-
-/// A cluster that can take an update now: one at a time (eks.md 1.2).
-fn updatable<'a>(store: &'a mut super::Store, name: &str) -> Result<&'a mut Cluster, Refusal> {
-    let cluster = store.cluster(name)?;
-    if cluster.life == Life::Active {
-        return Ok(cluster);
-    }
-    Err(in_use(format!(
-        "Cannot update cluster {name} while it is {}",
-        cluster.life.word()
-    ))
-    .with("clusterName", name))
-}
-
-pub fn update_version(state: &State, name: &str, body: &Value) -> Answer {
-    let wanted = text(body, "version").unwrap_or("").to_owned();
-    if !catalogue::known_version(&wanted) {
-        return Err(bad(format!("unsupported Kubernetes version {wanted}")));
-    }
-    let mut store = state.lock_eks();
-    let cluster = updatable(&mut store, name)?;
-    if catalogue::minor(&wanted) != catalogue::minor(cluster.version()) + 1 {
-        return Err(bad(format!(
-            "Unsupported Kubernetes minor version update from {} to {wanted}",
-            cluster.version()
-        )));
-    }
-    cluster.doc["version"] = json!(wanted);
-    cluster.life = Life::Updating(Instant::now());
-    let update = cluster.start_update(
-        "VersionUpdate",
-        vec![("Version".into(), wanted)],
-        state.config.cluster_delay / 4,
-    );
-    Ok(json!({"update": update.json()}))
-}
-
-pub fn list_updates(state: &State, req: &Req, name: &str) -> Answer {
-    let mut store = state.lock_eks();
-    let ids = store
-        .cluster(name)?
-        .updates
-        .iter()
-        .filter(|u| u.nodegroup.as_deref() == req.query("nodegroupName"))
-        .filter(|u| u.addon.as_deref() == req.query("addonName"))
-        .map(|u| json!(u.id))
-        .collect();
-    page(req, "updateIds", ids)
-}
-
-pub fn describe_update(state: &State, name: &str, id: &str) -> Answer {
-    let mut store = state.lock_eks();
-    let update = store
-        .cluster(name)?
-        .updates
-        .iter()
-        .find(|u| u.id == id)
-        .ok_or_else(|| not_found(format!("No update found for ID: {id}")))?;
-    Ok(json!({"update": update.json()}))
 }

@@ -2,38 +2,22 @@
 
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::{
-    Answer, Cluster, Life, Subnet, access, bad, bad_request, catalogue, check_tags, in_use,
-    not_found, now, same_request, text, texts,
+use super::nodegroup_checks::{
+    AMI_TYPES, check_labels, check_repair, check_scaling, check_taints, check_template,
+    check_types, check_update, template,
 };
+use super::roles::For;
+use super::{
+    Answer, Cluster, Life, Subnet, access, bad, catalogue, check_tags, fresh_token, health, in_use,
+    launching, not_found, now, over_limit, same_request, text, texts,
+};
+use crate::strict::controls::{Fails, Issue};
 use crate::strict::http::{Refusal, Req, unique_id};
+use crate::strict::interfaces::{Interface, id_of};
 use crate::strict::launch::Template;
-use crate::strict::{Config, State};
-
-const EFFECTS: &[&str] = &["NO_SCHEDULE", "NO_EXECUTE", "PREFER_NO_SCHEDULE"];
-const AMI_TYPES: &[&str] = &[
-    "AL2_x86_64",
-    "AL2_x86_64_GPU",
-    "AL2_ARM_64",
-    "CUSTOM",
-    "AL2023_x86_64_STANDARD",
-    "AL2023_ARM_64_STANDARD",
-    "AL2023_x86_64_NEURON",
-    "AL2023_x86_64_NVIDIA",
-    "AL2023_ARM_64_NVIDIA",
-    "BOTTLEROCKET_ARM_64",
-    "BOTTLEROCKET_x86_64",
-    "BOTTLEROCKET_ARM_64_FIPS",
-    "BOTTLEROCKET_x86_64_FIPS",
-    "BOTTLEROCKET_ARM_64_NVIDIA",
-    "BOTTLEROCKET_x86_64_NVIDIA",
-    "WINDOWS_CORE_2019_x86_64",
-    "WINDOWS_FULL_2019_x86_64",
-    "WINDOWS_CORE_2022_x86_64",
-    "WINDOWS_FULL_2022_x86_64",
-];
+use crate::strict::{Config, State, permit, quotas};
 
 #[derive(Debug)]
 pub(crate) struct NodeGroup {
@@ -41,7 +25,11 @@ pub(crate) struct NodeGroup {
     pub life: Life,
     pub request: Value,
     pub subnets: Vec<Subnet>,
-    pub issue: Option<(&'static str, String)>,
+    pub issue: Option<Issue>,
+    /// Its instances cannot be launched: it will end CREATE_FAILED.
+    pub doom: Option<Issue>,
+    /// Security groups of its launch template.
+    pub groups: Vec<String>,
     /// Root volume of its launch template, GiB.
     pub disk_gib: Option<u64>,
     /// Its launch template names security groups without the cluster's own: the nodes never reach the control plane.
@@ -67,12 +55,9 @@ impl NodeGroup {
     fn json(&self) -> Value {
         let mut doc = self.doc.clone();
         doc["status"] = json!(self.life.word());
-        doc["health"] = match &self.issue {
-            Some((code, message)) => {
-                json!({"issues": [{"code": code, "message": message, "resourceIds": []}]})
-            }
-            None => json!({"issues": []}),
-        };
+        let group = &self.doc["resources"]["autoScalingGroups"][0]["name"];
+        let ids = group.as_str().map(str::to_owned);
+        doc["health"] = health(&self.issue, ids.as_slice());
         doc
     }
 
@@ -119,13 +104,48 @@ impl NodeGroup {
         .unwrap_or(0)
     }
 
+    /// One for each node, also while they are drained away.
+    pub(super) fn interfaces(&self, cluster_group: &str) -> Vec<Interface> {
+        let joined = matches!(
+            self.life,
+            Life::Active | Life::Updating(_) | Life::Deleting(_)
+        );
+        if !joined || self.issue.is_some() || self.subnets.is_empty() {
+            return vec![];
+        }
+        let arn = text(&self.doc, "nodegroupArn").unwrap_or("");
+        let groups = match self.groups.as_slice() {
+            [] => vec![cluster_group.to_owned()],
+            own => own.to_vec(),
+        };
+        (0..self.desired())
+            .map(|n| {
+                let subnet = &self.subnets[n % self.subnets.len()];
+                let instance = id_of("i", &format!("{arn}/{n}"));
+                Interface {
+                    id: id_of("eni", &instance),
+                    subnet: subnet.id.clone(),
+                    vpc: subnet.vpc.clone(),
+                    zone: subnet.zone.clone(),
+                    description: format!("aws-K8S-{instance}"),
+                    groups: groups.clone(),
+                    managed: false,
+                    instance: Some(instance),
+                }
+            })
+            .collect()
+    }
+
     /// Its nodes have joined and stay.
     pub fn has_nodes(&self) -> bool {
         matches!(self.life, Life::Active | Life::Updating(_)) && self.desired() > 0
     }
 }
 
-pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
+/// Gives back the interfaces of groups that are gone now.
+pub(super) fn sweep(cluster: &mut Cluster, config: &Config) -> Vec<Interface> {
+    let own_group = cluster.security_group.clone();
+    let mut left = vec![];
     let networked = cluster.self_managed
         || cluster
             .addons
@@ -135,17 +155,20 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
     cluster.nodegroups.retain(|name, group| {
         match group.life {
             Life::Creating(at) if at.elapsed() >= config.nodegroup_delay => {
-                if networked && group.cut_off.is_none() {
+                if group.doom.is_some() {
+                    group.life = Life::Failed;
+                    group.issue = group.doom.clone();
+                } else if networked && group.cut_off.is_none() {
                     group.life = Life::Active;
                 } else if at.elapsed() >= config.nodegroup_delay * 4 + config.addon_delay * 2 {
                     // AWS gives nodes some 20 minutes to join.
                     group.life = Life::Failed;
-                    group.issue = Some((
-                        "NodeCreationFailure",
-                        group.cut_off.clone().unwrap_or_else(|| {
+                    group.issue = Some(Issue {
+                        code: "NodeCreationFailure".into(),
+                        message: group.cut_off.clone().unwrap_or_else(|| {
                             format!("Unhealthy nodes in the kubernetes cluster: node group {name} has no network plugin (vpc-cni is not installed)")
                         }),
-                    ));
+                    });
                 }
             }
             Life::Updating(at) if at.elapsed() >= config.nodegroup_delay / 2 => {
@@ -153,6 +176,7 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
             }
             Life::Deleting(at) if at.elapsed() >= config.nodegroup_delay => {
                 released.push(text(&group.doc, "nodeRole").unwrap_or("").to_owned());
+                left.extend(group.interfaces(&own_group));
                 return false;
             }
             _ => {}
@@ -168,148 +192,7 @@ pub(super) fn sweep(cluster: &mut Cluster, config: &Config) {
             access::release_nodes(cluster, &role);
         }
     }
-}
-
-fn check_labels(labels: &Value) -> Result<(), Refusal> {
-    for (key, value) in labels.as_object().into_iter().flatten() {
-        if ["kubernetes.io/", "k8s.io/", "eks.amazonaws.com/"]
-            .iter()
-            .any(|reserved| key.contains(reserved))
-        {
-            return Err(bad(format!(
-                "Label cannot contain reserved prefixes [kubernetes.io/, k8s.io/, eks.amazonaws.com/]: '{key}'"
-            )));
-        }
-        let value = value.as_str().unwrap_or("\u{0}");
-        let plain = |t: &str| {
-            t.chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
-        };
-        let name = key.rsplit('/').next().unwrap_or(key);
-        if name.is_empty() || name.len() > 63 || !plain(name) || value.len() > 63 || !plain(value) {
-            return Err(bad(format!("Invalid label '{key}={value}'")));
-        }
-    }
-    Ok(())
-}
-
-fn check_taints(taints: &[Value]) -> Result<(), Refusal> {
-    if taints.len() > 50 {
-        return Err(bad("A node group can have 50 taints at most"));
-    }
-    for taint in taints {
-        let effect = text(taint, "effect").unwrap_or("");
-        if !EFFECTS.contains(&effect) {
-            return Err(bad(format!(
-                "taint effect must be one of {EFFECTS:?}, not '{effect}'"
-            )));
-        }
-        let (key, value) = (
-            text(taint, "key").unwrap_or(""),
-            text(taint, "value").unwrap_or(""),
-        );
-        if key.is_empty() || key.len() > 63 || value.len() > 63 {
-            return Err(bad(format!(
-                "Invalid taint '{key}={value}': keys have 1 to 63 characters, values at most 63"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn check_scaling(scaling: &Value) -> Result<Value, Refusal> {
-    if scaling.is_null() {
-        return Ok(json!({"minSize": 1, "maxSize": 2, "desiredSize": 2}));
-    }
-    let get = |key: &str| {
-        scaling[key].as_u64().ok_or_else(|| {
-            bad(format!(
-                "scalingConfig needs minSize, maxSize and desiredSize; {key} is missing"
-            ))
-        })
-    };
-    let (min, max, desired) = (get("minSize")?, get("maxSize")?, get("desiredSize")?);
-    if max < 1 || min > max {
-        return Err(bad(format!(
-            "Minimum capacity {min} can't be greater than maximum size {max}"
-        )));
-    }
-    if desired < min || desired > max {
-        return Err(bad(format!(
-            "desired capacity {desired} must be between {min} and {max}"
-        )));
-    }
-    if max > 450 {
-        return Err(bad("A node group can have 450 nodes at most"));
-    }
-    Ok(scaling.clone())
-}
-
-/// The group's launch template, when it names one: it exists, and EKS may use it (eks.md 1.6).
-fn template(state: &State, body: &Value) -> Result<Option<Template>, Refusal> {
-    let wanted = &body["launchTemplate"];
-    if !wanted.is_object() {
-        return Ok(None);
-    }
-    let (id, name) = (text(wanted, "id"), text(wanted, "name"));
-    if id.is_some() == name.is_some() {
-        return Err(bad(
-            "Specify either the id or the name of the launch template",
-        ));
-    }
-    let Some(found) = state.lock_launch().find(id, name).cloned() else {
-        return Err(bad_request(format!(
-            "Launch template {} was not found",
-            id.or(name).unwrap_or("")
-        )));
-    };
-    if let Some(version) = text(wanted, "version")
-        && !["1", "$Default", "$Latest"].contains(&version)
-    {
-        return Err(bad_request(format!(
-            "Version {version} of launch template {} was not found",
-            found.name
-        )));
-    }
-    match found.unfit(body) {
-        Some(why) => Err(bad(why)),
-        None => Ok(Some(found)),
-    }
-}
-
-/// 1 to 100 nodes or percent, one of the two (eks.md 1.6).
-fn check_update(config: &Value) -> Result<(), Refusal> {
-    let given: Vec<&Value> = ["maxUnavailable", "maxUnavailablePercentage"]
-        .iter()
-        .map(|k| &config[*k])
-        .filter(|v| !v.is_null())
-        .collect();
-    let sound = given.len() <= 1
-        && given
-            .iter()
-            .all(|v| v.as_u64().is_some_and(|n| (1..=100).contains(&n)));
-    if sound {
-        return Ok(());
-    }
-    Err(bad(
-        "updateConfig takes maxUnavailable or maxUnavailablePercentage, 1 to 100",
-    ))
-}
-
-fn check_template(body: &Value) -> Result<(), Refusal> {
-    if body["launchTemplate"].is_object() {
-        for key in ["diskSize", "remoteAccess"] {
-            if !body[key].is_null() {
-                return Err(bad(format!(
-                    "{key} cannot be specified together with a launch template"
-                )));
-            }
-        }
-    }
-    if texts(body, "instanceTypes").len() > 20 {
-        return Err(bad("A node group can have 20 instance types at most"));
-    }
-    Ok(())
+    left
 }
 
 pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -> Answer {
@@ -330,12 +213,13 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
                 ))))
             };
         }
-        if cluster.nodegroups.len() >= 30 {
-            return Err(named(Refusal::new(
-                400,
-                "ResourceLimitExceededException",
-                "A cluster can have 30 node groups",
-            )));
+        fresh_token(&body, cluster.nodegroups.values().map(|g| &g.request)).map_err(named)?;
+        let quota = state.lock_controls().quota(quotas::NODE_GROUPS);
+        if let Some(quota) = quota.filter(|q| cluster.nodegroups.len() as u64 >= *q) {
+            return Err(named(over_limit(format!(
+                "Node group limit exceeded: cluster {cluster_name} has {} of {quota} managed node groups",
+                cluster.nodegroups.len()
+            ))));
         }
         if let Some(version) = text(&body, "version")
             && version != cluster.version()
@@ -369,9 +253,11 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     check_labels(&body["labels"]).map_err(named)?;
     let taints = body["taints"].as_array().cloned().unwrap_or_default();
     check_taints(&taints).map_err(named)?;
-    let scaling = check_scaling(&body["scalingConfig"]).map_err(named)?;
+    let scaling = check_scaling(state, &body["scalingConfig"]).map_err(named)?;
     check_template(&body).map_err(named)?;
     check_update(&body["updateConfig"]).map_err(named)?;
+    check_repair(&body["nodeRepairConfig"]).map_err(named)?;
+    check_types(&body).map_err(named)?;
     let template = template(state, &body).map_err(named)?;
     for id in template.iter().flat_map(Template::security_groups) {
         let (status, _) = state
@@ -402,13 +288,20 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     let subnets = state.subnets(&req.who, &ids).await.map_err(named)?;
     let role = text(&body, "nodeRole").unwrap_or("").to_owned();
     state
-        .role_trusts(&req.who, &role, "ec2.amazonaws.com")
+        .role_trusts(&req.who, &role, For::Nodes)
         .await
         .map_err(named)?;
 
+    let trouble = launching::trouble(state, &body, &scaling, template.as_ref(), &subnets).await;
     let config = &state.config;
     let mut store = state.lock_eks();
     let cluster = store.ready_cluster(cluster_name)?;
+    if cluster.doc["roleArn"] == role.as_str() {
+        // eks.md 1.3: not the cluster role.
+        return Err(named(bad(format!(
+            "The role {role} cannot be used because it is already the role of the cluster"
+        ))));
+    }
     if let Some(stranger) = subnets.iter().find(|s| s.vpc != cluster.subnets[0].vpc) {
         return Err(named(bad(format!(
             "Subnet {} does not belong to the cluster's VPC {}",
@@ -459,16 +352,16 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     let mut cut_off = None;
     if let Some(t) = &template {
         doc["launchTemplate"] = json!({"id": t.id, "name": t.name, "version": "1"});
-        let groups = t.security_groups();
-        if !groups.is_empty() && !groups.contains(&cluster.security_group) {
-            cut_off = Some(format!(
-                "Unhealthy nodes in the kubernetes cluster: launch template {} names security groups without the cluster's own {}",
-                t.name, cluster.security_group
-            ));
-        }
+        cut_off = launching::never_joins(t, &cluster.security_group);
     }
+    let ordered = state.lock_controls().take_failure(Fails::NodeGroup, &name);
     let group = NodeGroup {
         doc,
+        doom: ordered.or(trouble),
+        groups: template
+            .as_ref()
+            .map(Template::security_groups)
+            .unwrap_or_default(),
         disk_gib: template.as_ref().map(Template::disk_gib),
         cut_off,
         life: Life::Creating(Instant::now()),
@@ -479,10 +372,11 @@ pub async fn create(state: &State, req: &Req, cluster_name: &str, body: Value) -
     let out = json!({"nodegroup": group.json()});
     cluster.nodegroups.insert(name, group);
     access::admit_nodes(cluster, config, &role);
+    permit::service_role_made(state, "eks-nodegroup.amazonaws.com");
     Ok(out)
 }
 
-fn group<'a>(
+pub(super) fn group<'a>(
     store: &'a mut super::Store,
     cluster: &str,
     name: &str,
@@ -519,57 +413,4 @@ pub fn delete(state: &State, cluster: &str, name: &str) -> Answer {
     }
     group.life = Life::Deleting(Instant::now());
     Ok(json!({"nodegroup": group.json()}))
-}
-
-pub fn update(state: &State, cluster_name: &str, name: &str, body: &Value) -> Answer {
-    let mut store = state.lock_eks();
-    let group = group(&mut store, cluster_name, name)?;
-    if group.life != Life::Active {
-        return Err(in_use(format!(
-            "Nodegroup {name} cannot be updated while it is {}",
-            group.life.word()
-        ))
-        .with("clusterName", cluster_name)
-        .with("nodegroupName", name));
-    }
-    let mut doc = group.doc.clone();
-    if let Some(given) = body["scalingConfig"].as_object() {
-        for (key, value) in given {
-            doc["scalingConfig"][key] = value.clone();
-        }
-        check_scaling(&doc["scalingConfig"])?;
-    }
-    let (add, remove) = (
-        &body["labels"]["addOrUpdateLabels"],
-        texts(&body["labels"], "removeLabels"),
-    );
-    check_labels(add)?;
-    let mut labels: Map<String, Value> = doc["labels"].as_object().cloned().unwrap_or_default();
-    labels.retain(|k, _| !remove.contains(k));
-    labels.extend(add.as_object().cloned().unwrap_or_default());
-    doc["labels"] = Value::Object(labels);
-    let taint_key = |t: &Value| (t["key"].clone(), t["effect"].clone());
-    let changes = |key: &str| body["taints"][key].as_array().cloned().unwrap_or_default();
-    let (add, remove) = (changes("addOrUpdateTaints"), changes("removeTaints"));
-    let mut taints = doc["taints"].as_array().cloned().unwrap_or_default();
-    taints.retain(|t| {
-        !remove
-            .iter()
-            .chain(&add)
-            .any(|r| taint_key(r) == taint_key(t))
-    });
-    taints.extend(add);
-    check_taints(&taints)?;
-    doc["taints"] = json!(taints);
-    if body["updateConfig"].is_object() {
-        doc["updateConfig"] = body["updateConfig"].clone();
-    }
-    doc["modifiedAt"] = json!(now());
-    group.doc = doc;
-    group.life = Life::Updating(Instant::now());
-    let takes = state.config.nodegroup_delay / 2;
-    let cluster = store.cluster(cluster_name)?;
-    let update = cluster.start_update("ConfigUpdate", vec![], takes);
-    update.nodegroup = Some(name.to_owned());
-    Ok(json!({"update": update.json()}))
 }

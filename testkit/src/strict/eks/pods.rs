@@ -2,10 +2,16 @@
 
 use serde_json::{Value, json};
 
-use super::{Answer, Cluster, bad, check_tags, in_use, not_found, now, page, text};
+use super::roles::For;
+use super::{
+    Answer, Cluster, bad, check_tags, fresh_token, in_use, not_found, now, over_limit, page, text,
+};
 use crate::strict::http::{Refusal, Req};
 use crate::strict::route53::short_id;
 use crate::strict::{Config, State};
+
+/// In a cluster (eks.md 3, the number of the 2024 guide).
+const ASSOCIATIONS: usize = 1_000;
 
 /// Adds an association; one for each service account.
 pub(super) fn associate(
@@ -16,8 +22,21 @@ pub(super) fn associate(
     role: &str,
     owner: Option<&str>,
 ) -> Result<Value, Refusal> {
-    if namespace.is_empty() || account.is_empty() {
-        return Err(bad("namespace and serviceAccount must be given"));
+    let plain = |name: &str, most: usize| {
+        (1..=most).contains(&name.len())
+            && name
+                .chars()
+                .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "-.".contains(c))
+    };
+    if !plain(namespace, 63) || !plain(account, 253) {
+        return Err(bad(format!(
+            "namespace '{namespace}' and serviceAccount '{account}' must be names as Kubernetes takes them"
+        )));
+    }
+    if cluster.pods.len() >= ASSOCIATIONS {
+        return Err(over_limit(format!(
+            "A cluster can have {ASSOCIATIONS} pod identity associations"
+        )));
     }
     if let Some(other) = cluster
         .pods
@@ -56,19 +75,20 @@ pub(super) fn associate(
 pub async fn create(state: &State, req: &Req, cluster: &str, body: Value) -> Answer {
     let role = text(&body, "roleArn").unwrap_or("");
     check_tags(&body["tags"])?;
-    state
-        .role_trusts(&req.who, role, "pods.eks.amazonaws.com")
-        .await?;
+    session_policy(&body)?;
+    state.role_trusts(&req.who, role, For::Pods).await?;
     let mut store = state.lock_eks();
     let cluster = store.ready_cluster(cluster)?;
-    // The same request again gives the association that it made.
-    if let Some(token) = text(&body, "clientRequestToken")
-        && let Some(made) = cluster
+    // The same request again gives the association that it made; another one with its token is refused.
+    if let Some(token) = text(&body, "clientRequestToken") {
+        let made = cluster
             .pods
             .values()
-            .find(|a| a["_token"] == token && a["roleArn"] == role)
-    {
-        return Ok(json!({"association": public(made)}));
+            .find(|a| a["_request"]["clientRequestToken"] == token);
+        if let Some(made) = made.filter(|a| a["_request"] == body) {
+            return Ok(json!({"association": public(made)}));
+        }
+        fresh_token(&body, cluster.pods.values().map(|a| &a["_request"]))?;
     }
     let made = associate(
         cluster,
@@ -87,17 +107,25 @@ pub async fn create(state: &State, req: &Req, cluster: &str, body: Value) -> Ans
             doc[key] = body[key].clone();
         }
     }
-    if let Some(token) = text(&body, "clientRequestToken") {
-        doc["_token"] = json!(token);
-    }
+    doc["_request"] = body;
     Ok(json!({"association": public(doc)}))
 }
 
-/// Without the layer's own note of the client token.
+/// A policy that narrows the role takes the place of the session tags (eks.md 3).
+fn session_policy(body: &Value) -> Result<(), Refusal> {
+    if !body["policy"].is_null() && body["disableSessionTags"] != true {
+        return Err(bad(
+            "disableSessionTags must be true when a policy is specified",
+        ));
+    }
+    Ok(())
+}
+
+/// Without the layer's own note of the request.
 fn public(doc: &Value) -> Value {
     let mut doc = doc.clone();
     if let Some(map) = doc.as_object_mut() {
-        map.shift_remove("_token");
+        map.shift_remove("_request");
     }
     doc
 }
@@ -136,7 +164,7 @@ pub fn list(state: &State, req: &Req, cluster: &str) -> Answer {
             })
         })
         .collect();
-    page(req, "associations", items)
+    page(state, req, "associations", items)
 }
 
 pub fn describe(state: &State, cluster: &str, id: &str) -> Answer {
@@ -145,11 +173,10 @@ pub fn describe(state: &State, cluster: &str, id: &str) -> Answer {
 }
 
 pub async fn update(state: &State, req: &Req, cluster: &str, id: &str, body: &Value) -> Answer {
+    session_policy(body)?;
     let role = text(body, "roleArn");
     if let Some(role) = role {
-        state
-            .role_trusts(&req.who, role, "pods.eks.amazonaws.com")
-            .await?;
+        state.role_trusts(&req.who, role, For::Pods).await?;
     }
     let mut store = state.lock_eks();
     let doc = association(&mut store, cluster, id)?;

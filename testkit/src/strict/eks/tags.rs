@@ -44,6 +44,31 @@ fn tags_of<'a>(store: &'a mut Store, arn: &str) -> Result<&'a mut Value, Refusal
     })
 }
 
+/// Tags of whatever carries this ARN.
+pub(crate) fn tags_by_arn(store: &mut Store, arn: &str) -> Vec<(String, String)> {
+    let Ok(tags) = tags_of(store, arn) else {
+        return vec![];
+    };
+    tags.as_object()
+        .into_iter()
+        .flatten()
+        .filter_map(|(k, v)| Some((k.clone(), v.as_str()?.to_owned())))
+        .collect()
+}
+
+/// The ARN of a thing in a cluster, by its kind as ARNs name it and its name.
+pub(crate) fn arn_of(store: &Store, cluster: &str, kind: &str, name: &str) -> Option<String> {
+    let cluster = store.clusters.get(cluster)?;
+    let arn = match kind {
+        "nodegroup" => &cluster.nodegroups.get(name)?.doc["nodegroupArn"],
+        "addon" => &cluster.addons.get(name)?.doc["addonArn"],
+        "access-entry" => &cluster.access.get(name)?.doc["accessEntryArn"],
+        "podidentityassociation" => &cluster.pods.get(name)?["associationArn"],
+        _ => return None,
+    };
+    arn.as_str().map(str::to_owned)
+}
+
 pub fn tag(state: &State, arn: &str, body: &Value) -> Answer {
     let mut store = state.lock_eks();
     let tags = tags_of(&mut store, arn)?;

@@ -2,6 +2,8 @@
 //! "which template of this name" with an empty list where AWS refuses.
 //! Rules: eks.md 1.6 (names, what EKS allows in a template), the EC2 API's error codes.
 
+mod template;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Value, json};
@@ -13,6 +15,8 @@ use super::xml;
 
 /// User data before it is encoded.
 const USER_DATA: usize = 16 * 1024;
+/// The longest page.
+const PAGE: usize = 200;
 
 /// All templates of the account.
 #[derive(Debug, Default)]
@@ -64,11 +68,12 @@ fn unknown(id: Option<&str>, name: Option<&str>) -> Refusal {
 
 /// The operations that this module answers; `None` for all others.
 pub(crate) fn handle(state: &State, req: &Req) -> Option<Reply> {
+    let most = state.lock_controls().page_size.unwrap_or(PAGE);
     let mut store = state.lock_launch();
     let answer = match req.action.as_str() {
         "CreateLaunchTemplate" => create(&mut store, req),
-        "DescribeLaunchTemplates" => describe(&store, req),
-        "DescribeLaunchTemplateVersions" => describe_versions(&store, req),
+        "DescribeLaunchTemplates" => describe(&store, req, most),
+        "DescribeLaunchTemplateVersions" => describe_versions(&store, req, most),
         "DeleteLaunchTemplate" => delete(&mut store, req),
         "CreateLaunchTemplateVersion" | "ModifyLaunchTemplate" | "DeleteLaunchTemplateVersions" => {
             Err(bad(
@@ -315,13 +320,13 @@ fn passes(t: &Template, filters: &[(String, Vec<String>)]) -> Result<bool, Refus
 }
 
 /// One page of the list; the token is the index of the next one.
-fn page(req: &Req, items: Vec<String>, list: &str) -> Result<String, Refusal> {
+fn page(req: &Req, items: Vec<String>, list: &str, most: usize) -> Result<String, Refusal> {
     let limit = match req.form("MaxResults") {
-        None => 200,
+        None => PAGE,
         Some(text) => text
             .parse::<usize>()
             .ok()
-            .filter(|n| (1..=200).contains(n))
+            .filter(|n| (1..=PAGE).contains(n))
             .ok_or_else(|| {
                 bad(
                     "InvalidParameterValue",
@@ -329,6 +334,7 @@ fn page(req: &Req, items: Vec<String>, list: &str) -> Result<String, Refusal> {
                 )
             })?,
     };
+    let limit = limit.min(most);
     let start: usize = match req.form("NextToken") {
         None => 0,
         Some(token) => token
@@ -346,7 +352,7 @@ fn page(req: &Req, items: Vec<String>, list: &str) -> Result<String, Refusal> {
     Ok(out)
 }
 
-fn describe(store: &Store, req: &Req) -> Result<String, Refusal> {
+fn describe(store: &Store, req: &Req, most: usize) -> Result<String, Refusal> {
     let (ids, names) = (
         listed(req, "LaunchTemplateId"),
         listed(req, "LaunchTemplateName"),
@@ -371,10 +377,10 @@ fn describe(store: &Store, req: &Req) -> Result<String, Refusal> {
             items.push(t.head());
         }
     }
-    page(req, items, "launchTemplates")
+    page(req, items, "launchTemplates", most)
 }
 
-fn describe_versions(store: &Store, req: &Req) -> Result<String, Refusal> {
+fn describe_versions(store: &Store, req: &Req, most: usize) -> Result<String, Refusal> {
     let (id, name) = (req.form("LaunchTemplateId"), req.form("LaunchTemplateName"));
     let versions = listed(req, "LaunchTemplateVersion");
     let word = |v: &String| v == "$Default" || v == "$Latest";
@@ -406,6 +412,7 @@ fn describe_versions(store: &Store, req: &Req) -> Result<String, Refusal> {
         req,
         of.iter().map(|t| t.version()).collect(),
         "launchTemplateVersionSet",
+        most,
     )
 }
 
@@ -419,153 +426,9 @@ fn delete(store: &mut Store, req: &Req) -> Result<String, Refusal> {
     Ok(format!("<launchTemplate>{}</launchTemplate>", gone.head()))
 }
 
-impl Template {
-    fn head(&self) -> String {
-        let mut out = String::new();
-        xml::leaf(&mut out, "launchTemplateId", &self.id);
-        xml::leaf(&mut out, "launchTemplateName", &self.name);
-        xml::leaf(&mut out, "createTime", &self.created);
-        xml::leaf(&mut out, "defaultVersionNumber", "1");
-        xml::leaf(&mut out, "latestVersionNumber", "1");
-        out.push_str("<tagSet>");
-        for (key, value) in &self.tags {
-            out.push_str("<item>");
-            xml::leaf(&mut out, "key", key);
-            xml::leaf(&mut out, "value", value);
-            out.push_str("</item>");
-        }
-        out.push_str("</tagSet>");
-        out
-    }
-
-    fn version(&self) -> String {
-        let mut out = String::new();
-        xml::leaf(&mut out, "launchTemplateId", &self.id);
-        xml::leaf(&mut out, "launchTemplateName", &self.name);
-        xml::leaf(&mut out, "versionNumber", "1");
-        xml::leaf(&mut out, "defaultVersion", "true");
-        xml::leaf(&mut out, "createTime", &self.created);
-        out.push_str("<launchTemplateData>");
-        render(&mut out, &self.data, "");
-        out.push_str("</launchTemplateData>");
-        out
-    }
-
-    /// Size of the first volume, GiB; what the image says when the template says nothing.
-    pub fn disk_gib(&self) -> u64 {
-        self.data["BlockDeviceMapping"][0]["Ebs"]["VolumeSize"]
-            .as_str()
-            .and_then(|n| n.parse().ok())
-            .unwrap_or(20)
-    }
-
-    /// Security groups, wherever in the template they stand.
-    pub fn security_groups(&self) -> Vec<String> {
-        let interfaces = self.data["NetworkInterface"].as_array();
-        let lists = interfaces
-            .into_iter()
-            .flatten()
-            .map(|i| &i["SecurityGroupId"])
-            .chain([&self.data["SecurityGroupId"]]);
-        lists
-            .filter_map(Value::as_array)
-            .flatten()
-            .filter_map(|g| g.as_str().map(str::to_owned))
-            .collect()
-    }
-
-    /// Why EKS does not take this template for a managed node group (eks.md 1.6).
-    pub fn unfit(&self, request: &Value) -> Option<String> {
-        let data = &self.data;
-        let interfaces = data["NetworkInterface"].as_array();
-        if interfaces
-            .into_iter()
-            .flatten()
-            .any(|i| !i["SubnetId"].is_null())
-        {
-            return Some(
-                "Launch template should not specify a subnet: the subnets in your request are used"
-                    .into(),
-            );
-        }
-        if !data["IamInstanceProfile"].is_null() {
-            return Some("Launch template should not specify an instance profile. The noderole in your request will be used to construct an instance profile.".into());
-        }
-        if !data["InstanceInitiatedShutdownBehavior"].is_null()
-            || !data["HibernationOptions"].is_null()
-        {
-            return Some(
-                "Launch template should not specify a shutdown or hibernate behaviour".into(),
-            );
-        }
-        if !data["InstanceMarketOptions"].is_null() {
-            return Some(
-                "Launch template should not request spot instances: use capacityType".into(),
-            );
-        }
-        let in_request = request["instanceTypes"]
-            .as_array()
-            .is_some_and(|t| !t.is_empty());
-        if in_request && !data["InstanceType"].is_null() {
-            return Some("You must specify instance types either in the launch template or in the request, not in both".into());
-        }
-        let image = !data["ImageId"].is_null();
-        if image
-            && ["amiType", "version", "releaseVersion"]
-                .iter()
-                .any(|k| !request[*k].is_null())
-        {
-            return Some("amiType, version and releaseVersion cannot be given with an image in the launch template".into());
-        }
-        None
-    }
-}
-
-/// The tree in EC2's answers: names begin small, lists are sets of items.
-fn render(out: &mut String, value: &Value, within: &str) {
-    let Some(map) = value.as_object() else {
-        return;
-    };
-    for (key, value) in map {
-        let small = |key: &str| {
-            let mut c = key.chars();
-            c.next()
-                .map(|f| f.to_ascii_lowercase().to_string() + c.as_str())
-                .unwrap_or_default()
-        };
-        match value {
-            Value::Array(list) => {
-                let (name, item) = match (key.as_str(), within) {
-                    ("SecurityGroupId", "NetworkInterface") => ("groupSet".to_owned(), "groupId"),
-                    ("LicenseSpecification", _) => ("licenseSet".to_owned(), "item"),
-                    _ => (format!("{}Set", small(key)), "item"),
-                };
-                xml::open(out, &name);
-                for entry in list {
-                    match entry.as_str() {
-                        Some(text) => xml::leaf(out, item, text),
-                        None => {
-                            xml::open(out, item);
-                            render(out, entry, key);
-                            xml::close(out, item);
-                        }
-                    }
-                }
-                xml::close(out, &name);
-            }
-            Value::Object(_) => {
-                xml::open(out, &small(key));
-                render(out, value, key);
-                xml::close(out, &small(key));
-            }
-            Value::String(text) => xml::leaf(out, &small(key), text),
-            _ => {}
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::template::render;
     use super::*;
 
     #[test]
