@@ -15,6 +15,7 @@ pub mod instance_types;
 pub mod journal;
 pub mod object;
 pub mod plan;
+pub mod policy;
 pub mod rewrite;
 pub mod snapshot;
 pub mod spec;

@@ -134,6 +134,11 @@ pub enum Command {
         after_help = "Example:\n  crossfade cost plans/shop\n  crossfade cost --snapshot snap/ -o json    (offline)"
     )]
     Cost(CostArgs),
+    /// Print the least IAM policy that a run of this plan needs: what only reads and what changes, apart
+    #[command(
+        after_help = "Example:\n  crossfade policy plans/shop\n  crossfade policy plans/shop --verb discover\n  crossfade policy plans/shop --verb migrate --verb rollback --out policies/    (one file for each managed policy)"
+    )]
+    Policy(PolicyArgs),
     /// The only point of no return: original TTLs, sync, end of the way back
     #[command(
         after_help = "Example:\n  crossfade finalize plans/shop                           (asks for the cluster's name)\n  crossfade finalize plans/shop --confirm shop.test"
@@ -223,6 +228,33 @@ pub struct CostArgs {
     /// Of which plan.
     #[command(flatten)]
     pub source: Source,
+}
+
+/// What is going to be done, as `policy` takes it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PolicyVerb {
+    /// Read the account, the zones, the state store.
+    Discover,
+    /// Make green and move production.
+    Migrate,
+    /// Take it back.
+    Rollback,
+    /// End the way back.
+    Finalize,
+}
+
+/// `policy`
+#[derive(Args, Debug)]
+pub struct PolicyArgs {
+    /// Of which plan.
+    #[command(flatten)]
+    pub source: Source,
+    /// For this verb only; may be repeated; all of them when absent
+    #[arg(long, value_enum, value_name = "VERB")]
+    pub verb: Vec<PolicyVerb>,
+    /// Write each document into this folder, as NAME.json, instead of printing it
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// `review`

@@ -15,6 +15,7 @@ pub mod init;
 mod migrate;
 mod network;
 mod plan;
+mod policy;
 mod printer;
 mod progress;
 mod rehearse;
@@ -110,6 +111,7 @@ fn run(cli: Cli, printer: &Printer) -> Result<u8> {
         Command::Explain(args) => explain::run(&args, &global, printer),
         Command::Hazards(args) => hazards::run(&args, &global, printer),
         Command::Cost(args) => cost::run(&args, &global, printer),
+        Command::Policy(args) => policy::run(&args, &global, printer),
         Command::Finalize(args) => finalize::run(&args, &global, printer),
         Command::Completions { shell } => {
             shell::completions(shell);

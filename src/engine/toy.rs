@@ -217,6 +217,9 @@ impl Cloud for Rest {
             arn: "arn:aws:iam::111111111111:role/ops".into(),
         })
     }
+    async fn assumable(&self, _: &str) -> Result<Option<String>> {
+        unimplemented!("the engine does not ask")
+    }
     async fn find(&self, _: &Resource) -> Result<Option<Found>> {
         unimplemented!("the engine does not ask")
     }

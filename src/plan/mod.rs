@@ -1,6 +1,7 @@
 //! The planner: a pure function of Spec and Snapshot. The same input gives the same digest on every machine: no time, no randomness, no I/O.
 
 pub mod access;
+mod access_proof;
 pub mod addons;
 pub mod cost;
 mod defaults;
@@ -83,10 +84,12 @@ fn prepare(spec: &Spec, snapshot: &Found) -> Prepared {
     let mut iam = iam::study(&spec, snapshot, &mut cx, &names);
     let addons = addons::addons(&spec, snapshot);
     let access = access::access(&spec, snapshot);
+    let proof = access_proof::proof(&access.entries, &spec.waivers, snapshot);
     cx.known_groups
         .extend(access.entries.iter().flat_map(|e| e.groups.clone()));
     iam.problems.extend(addons.problems.iter().cloned());
     iam.problems.extend(access.problems.iter().cloned());
+    iam.problems.extend(proof.problems.iter().cloned());
     cx.learn_releases(snapshot);
     cx.keep_owners(snapshot);
     Prepared {

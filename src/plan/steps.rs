@@ -80,6 +80,25 @@ pub(super) fn steps(i: &Input) -> Vec<StepSpec> {
         json!({}),
         [1, 20],
     );
+    let proof =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    let pins = if proof.is_empty() {
+        pins
+    } else {
+        b.add(
+            "preflight/access",
+            Phase::Preflight,
+            "access.assume",
+            &[pins],
+            Promise::None("reads only".into()),
+            format!(
+                "prove that the caller can act as {}",
+                people(proof.len(), "admin role")
+            ),
+            json!({"principals": proof}),
+            [1, 20],
+        )
+    };
     let ttl_wait = ttl(i, &mut b, &pins);
     let (provisioned, nodes) = provision(i, &mut b, &pins);
     let layout = waves::layout(i.verdicts, i.generated);
@@ -369,6 +388,7 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
         }
         ids.push(id);
     }
+    prove_access(i, b, &mut ids);
     let mut nodes = vec![];
     if !groups.is_empty() {
         nodes.push(b.add(
@@ -385,13 +405,52 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     (ids, nodes)
 }
 
+/// Before anything else is built on green: its admins get in, not only the caller (nobody is locked out with the role of the run).
+fn prove_access(i: &Input, b: &mut Builder, ids: &mut Vec<String>) {
+    let principals =
+        super::access_proof::proof(&i.target.access, &i.spec.waivers, i.snapshot).principals;
+    if principals.is_empty() {
+        return;
+    }
+    let cluster = format!("provision/cluster/{}", i.target.cluster.name);
+    let entries: Vec<String> = ids
+        .iter()
+        .filter(|id| id.starts_with("provision/access-entry/") || *id == TERRAFORM)
+        .cloned()
+        .collect();
+    let proven = b.add(
+        "provision/access-proven",
+        Phase::Provision,
+        "access.prove",
+        &entries,
+        Promise::None("reads only".into()),
+        format!(
+            "prove that green lets {} in, with all rights",
+            people(principals.len(), "admin role")
+        ),
+        json!({"principals": principals}),
+        [5, 60],
+    );
+    for s in b.steps.iter_mut() {
+        if s.phase == Phase::Provision && s.needs.contains(&cluster) && !entries.contains(&s.id) {
+            s.needs.push(proven.clone());
+            s.needs.sort();
+        }
+    }
+    ids.push(proven);
+}
+
 fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<String> {
     // Objects need the API and the caller's way in, not the nodes.
     let mut before: Vec<String> = provisioned
         .iter()
         .filter(|p| {
-            p.starts_with("provision/cluster/")
-                || p.starts_with("provision/access-entry/")
+            ["cluster/", "access-entry/", "access-proven"]
+                .iter()
+                .any(|k| {
+                    p.strip_prefix("provision/")
+                        .is_some_and(|p| p.starts_with(k))
+                })
                 || *p == TERRAFORM
         })
         .cloned()

@@ -44,6 +44,20 @@ pub(super) fn apply(waivers: &[Waiver], today: Option<Date>, findings: &mut Vec<
     }
 }
 
+/// Whether a waiver that counts on this day means a finding.
+pub(super) fn accepted(waivers: &[Waiver], today: Option<Date>, check: &str, object: &str) -> bool {
+    waivers.iter().any(|w| {
+        let object = match w.object.as_deref() {
+            None => false,
+            Some(o) => match o.strip_suffix('*') {
+                Some(prefix) => object.starts_with(prefix),
+                None => object == o,
+            },
+        };
+        object && w.check == check && w.severity.is_none() && counts(w, today).is_ok()
+    })
+}
+
 /// Whether a waiver means this finding.
 fn fits(w: &Waiver, f: &Finding) -> bool {
     let object = match w.object.as_deref() {

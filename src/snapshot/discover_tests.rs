@@ -108,6 +108,9 @@ impl crate::world::dns::Dns for Small {
 
 #[async_trait]
 impl crate::world::cloud::Cloud for Small {
+    async fn assumable(&self, _: &str) -> world::Result<Option<String>> {
+        down()
+    }
     async fn identity(&self) -> world::Result<CloudIdentity> {
         down()
     }

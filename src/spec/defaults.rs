@@ -78,6 +78,7 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
         data: vec![],
         probes: Probes::default(),
         limits: Limits::default(),
+        connections: Default::default(),
         waivers: vec![],
         cost: Default::default(),
     }

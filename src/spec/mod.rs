@@ -1,5 +1,6 @@
 //! What the user wants: `migration.yaml`, strict and versioned.
 
+pub mod connections;
 mod defaults;
 pub mod model;
 mod validate;

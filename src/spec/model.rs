@@ -1,5 +1,6 @@
 //! The types of `migration.yaml` (`crossfade.dev/v1alpha1`). Never `flatten` or `untagged`: both lose line and column.
 
+use super::connections::Connections;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,9 @@ pub struct Spec {
     /// Limits that the plan must respect.
     #[serde(default)]
     pub limits: Limits,
+    /// How the API servers are reached, where not directly.
+    #[serde(default, skip_serializing_if = "Connections::is_default")]
+    pub connections: Connections,
     /// Findings that somebody has read and accepts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waivers: Vec<Waiver>,

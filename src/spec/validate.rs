@@ -1,5 +1,6 @@
 //! Rules beyond types. Each refusal names the place in the file.
 
+mod connections;
 mod control_plane;
 mod green;
 mod provision;
@@ -54,6 +55,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.state_bucket(spec)?;
     c.node_groups(spec)?;
     c.aws(spec)?;
+    c.connections(spec)?;
     c.provision(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;

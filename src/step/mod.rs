@@ -132,8 +132,8 @@ pub struct Group {
     pub objects: Vec<String>,
 }
 
+mod access;
 mod cloud_ensure;
-pub(crate) use cloud_ensure::principal;
 mod data;
 mod dns_drain;
 mod dns_ttl;
@@ -162,6 +162,8 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("pins", pins::make),
         ("dns.ttl", dns_ttl::make),
         ("dns.ttl-wait", dns_ttl::make_wait),
+        ("access.assume", access::make_assume),
+        ("access.prove", access::make_prove),
         ("cloud.ensure", cloud_ensure::make),
         (crate::terraform::APPLY, terraform_apply::make),
         ("nodes.ready", nodes_ready::make),

@@ -1,5 +1,6 @@
 //! EKS, IAM, EC2 and STS, as far as crossfade needs them: things that exist or not, each found by a deterministic name.
 
+pub mod assume;
 pub mod compare;
 pub mod left;
 
@@ -398,6 +399,21 @@ impl Resource {
             Resource::LogGroup { name, .. } => format!("log-group/{name}"),
             Resource::StateBucket { name, .. } => format!("state-bucket/{name}"),
         }
+    }
+}
+
+/// The role behind an STS session, and every other principal as it is: an access entry takes a role or user (eks.md 1.4).
+pub fn principal_of(arn: &str) -> String {
+    let parts: Vec<&str> = arn.splitn(6, ':').collect();
+    match parts.as_slice() {
+        [_, partition, "sts", _, account, resource] => match resource
+            .strip_prefix("assumed-role/")
+            .and_then(|r| r.split('/').next())
+        {
+            Some(role) => format!("arn:{partition}:iam::{account}:role/{role}"),
+            None => arn.into(),
+        },
+        _ => arn.into(),
     }
 }
 
@@ -865,6 +881,8 @@ pub struct EksCluster {
 pub trait Cloud: Send + Sync {
     /// Account, region, caller.
     async fn identity(&self) -> Result<CloudIdentity>;
+    /// Whether the caller may act as this role: tried, and the credentials thrown away. `Some`: why not.
+    async fn assumable(&self, role: &str) -> Result<Option<String>>;
     /// Looks for a resource by its identifying fields; `None` when absent.
     async fn find(&self, resource: &Resource) -> Result<Option<Found>>;
     /// Creates it, tagged with the run and with a client token made from `run` and the resource's id, so a repeat finds the same one.

@@ -184,6 +184,24 @@ pub async fn apply_over(
     kube.apply_heard(&object, options).await
 }
 
+/// What became of somebody's token at the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// The server knows who it is.
+    In {
+        /// Kubernetes user.
+        username: String,
+        /// Groups.
+        groups: Vec<String>,
+        /// May do everything.
+        admin: bool,
+    },
+    /// The server does not know the token; its words.
+    Refused(String),
+    /// There is no token to show; why.
+    Unproven(String),
+}
+
 /// An API server. Every method is one request (listing: one a page); none retries by itself.
 #[async_trait]
 pub trait Kube: Send + Sync {
@@ -191,6 +209,12 @@ pub trait Kube: Send + Sync {
     async fn version(&self) -> Result<KubeVersion>;
     /// Who this cluster is.
     async fn identity(&self) -> Result<ClusterIdentity>;
+    /// Shows the server a token of an IAM principal (a role that the caller may assume, or the caller): whether it is let in, and as whom.
+    async fn admits(&self, principal: &str) -> Result<Admission> {
+        Ok(Admission::Unproven(format!(
+            "this server lets no IAM principal in, so {principal} cannot be tried"
+        )))
+    }
     /// Every kind in every served version (not only the preferred one). May be cached; `refresh` asks again.
     async fn kinds(&self, refresh: bool) -> Result<Vec<ApiKind>>;
     /// All objects of a kind in all namespaces, paged by 500.

@@ -17,6 +17,9 @@ pub mod nodes;
 pub mod strict;
 pub mod webhook;
 
+// Room "far": what lies behind a proxy, a bastion or an SSM session.
+pub mod far;
+
 // Room "kubelet": processes for pods, load balancers, DNS, the little apps, traffic.
 pub mod apps;
 pub mod dns;

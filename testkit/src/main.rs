@@ -42,6 +42,14 @@ enum Verb {
         #[arg(long, default_value = ".bench")]
         dir: PathBuf,
     },
+    /// Runs as ssh or aws (tests write scripts that call this)
+    #[command(hide = true)]
+    StandIn {
+        script: PathBuf,
+        name: String,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<String>,
+    },
     /// Builds the Go servers into the cache and sets up the AWS emulator (minutes the first time)
     Build {
         /// Only these servers
@@ -64,6 +72,17 @@ fn main() -> ExitCode {
             .build()
             .context(|| "could not start the async runtime".into())
             .and_then(|runtime| runtime.block_on(up(&dir, empty))),
+        Verb::StandIn {
+            script,
+            name,
+            words,
+        } => tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context(|| "could not start the async runtime".into())
+            .and_then(|runtime| {
+                runtime.block_on(testkit::far::programs::stand_in(&script, &name, &words))
+            }),
         Verb::Down { dir } => down(&dir),
         Verb::Status { dir } => {
             match running(&dir) {

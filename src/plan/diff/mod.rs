@@ -332,7 +332,7 @@ impl Fill {
         known.push(("${account}".into(), inv.identity.account.clone()));
         known.push((
             "${caller}".into(),
-            crate::step::principal(&inv.identity.arn),
+            crate::world::cloud::principal_of(&inv.identity.arn),
         ));
         let eks = inv.clusters.iter().find(|c| c.name == cluster);
         let own = eks.and_then(|c| {

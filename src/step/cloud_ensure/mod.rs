@@ -22,7 +22,7 @@ pub(in crate::step) use settle::admitted;
 
 use super::util::{params, recorded};
 use super::{Cx, Settle, Step, StepResult};
-use crate::world::cloud::Resource;
+use crate::world::cloud::{Resource, principal_of};
 use crate::world::{Class, Error};
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -70,7 +70,7 @@ impl Ensure {
             let who = cx.world.cloud.identity().await?;
             text = text
                 .replace("${account}", &who.account)
-                .replace("${caller}", &principal(&who.arn));
+                .replace("${caller}", &principal_of(&who.arn));
         }
         if text.contains("${cluster.") {
             for (name, value) in cluster_attributes(cx).await? {
@@ -122,21 +122,6 @@ async fn cluster_attributes(cx: &Cx) -> StepResult<BTreeMap<String, String>> {
         .collect())
 }
 
-/// An access entry takes a role or user, never an STS session: `assumed-role/R/session` becomes `role/R` (eks.md 1.4).
-pub fn principal(arn: &str) -> String {
-    let parts: Vec<&str> = arn.splitn(6, ':').collect();
-    match parts.as_slice() {
-        [_, partition, "sts", _, account, resource] => match resource
-            .strip_prefix("assumed-role/")
-            .and_then(|r| r.split('/').next())
-        {
-            Some(role) => format!("arn:{partition}:iam::{account}:role/{role}"),
-            None => arn.into(),
-        },
-        _ => arn.into(),
-    }
-}
-
 #[async_trait]
 impl Step for Ensure {
     async fn observe(&self, cx: &Cx) -> StepResult<Value> {
@@ -181,11 +166,13 @@ mod principal_tests {
     #[test]
     fn an_sts_session_becomes_the_role_behind_it() {
         assert_eq!(
-            super::principal("arn:aws:sts::000000000000:assumed-role/Admin/me@shop"),
+            crate::world::cloud::principal_of(
+                "arn:aws:sts::000000000000:assumed-role/Admin/me@shop"
+            ),
             "arn:aws:iam::000000000000:role/Admin"
         );
         assert_eq!(
-            super::principal("arn:aws:iam::000000000000:user/ops"),
+            crate::world::cloud::principal_of("arn:aws:iam::000000000000:user/ops"),
             "arn:aws:iam::000000000000:user/ops"
         );
     }

@@ -2,7 +2,7 @@
 
 use super::make_it::{self, IAM_SPREADS};
 use super::trail::{Mark, Trail};
-use super::{Before, cure, issues, principal};
+use super::{Before, cure, issues};
 use crate::step::{Cx, Settle, StepResult};
 use crate::world::Class;
 use crate::world::cloud::{Found, Resource, Status};
@@ -266,7 +266,7 @@ pub(in crate::step) async fn admitted(cx: &Cx, resource: &Resource) -> StepResul
     else {
         return Ok(Settle::Ready);
     };
-    if *entry != principal(&cx.world.cloud.identity().await?.arn) {
+    if *entry != crate::world::cloud::principal_of(&cx.world.cloud.identity().await?.arn) {
         return Ok(Settle::Ready);
     }
     match cx.world.green.identity().await {

@@ -7,24 +7,21 @@ use crate::world::{Class, Error, Result};
 use aws_config::retry::RetryConfig;
 use aws_config::timeout::TimeoutConfig;
 use aws_config::{BehaviorVersion, Region, SdkConfig};
-use aws_credential_types::provider::ProvideCredentials;
+use aws_credential_types::Credentials;
 use aws_sdk_eks::error::{ProvideErrorMetadata, SdkError};
-use aws_sigv4::http_request::{
-    SignableBody, SignableRequest, SignatureLocation, SigningSettings, sign,
-};
 use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use base64::Engine;
-use std::time::{Duration, SystemTime};
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 use tokio::sync::OnceCell;
-
-/// A token is only good to be shown once; EKS itself accepts it for 15 minutes after signing.
-const TOKEN_EXPIRES: Duration = Duration::from_secs(60);
 
 /// The account as the spec declares it. Nothing is read before the first call.
 pub(super) struct AwsBase {
     region: Option<String>,
     profile: Option<String>,
     config: OnceCell<SdkConfig>,
+    /// Seconds that green's clock is ahead of this machine's, as far as known.
+    skew: AtomicI64,
 }
 
 impl AwsBase {
@@ -33,6 +30,7 @@ impl AwsBase {
             region: aws.region.clone(),
             profile: aws.profile.clone(),
             config: OnceCell::new(),
+            skew: AtomicI64::new(0),
         }
     }
 
@@ -42,6 +40,7 @@ impl AwsBase {
             region: None,
             profile: None,
             config: OnceCell::new_with(Some(config)),
+            skew: AtomicI64::new(0),
         }
     }
 
@@ -87,8 +86,23 @@ impl AwsBase {
         }
     }
 
-    /// Connection to the EKS cluster: endpoint and CA from DescribeCluster, a fresh token. `NotReady` before it exists.
-    pub(super) async fn eks_config(&self, name: &str) -> Result<kube::Config> {
+    /// Seconds that green's clock is ahead of this machine's.
+    pub(super) fn skew(&self) -> i64 {
+        self.skew.load(Ordering::Relaxed)
+    }
+
+    /// Tokens are signed with green's time from now on.
+    pub(super) fn set_skew(&self, seconds: i64) {
+        self.skew.store(seconds, Ordering::Relaxed);
+    }
+
+    /// Connection to the EKS cluster: endpoint and CA from DescribeCluster, a fresh token (of `who`, or of the caller). `NotReady` before
+    /// the cluster exists.
+    pub(super) async fn eks_config(
+        &self,
+        name: &str,
+        who: Option<&Credentials>,
+    ) -> Result<kube::Config> {
         let at = format!("cluster/{name}");
         let client = aws_sdk_eks::Client::new(self.config().await);
         let cluster = match client.describe_cluster().name(name).send().await {
@@ -140,93 +154,11 @@ impl AwsBase {
         }
         let mut config = kube::Config::new(uri);
         config.root_cert = Some(ders);
-        config.auth_info.token = Some(secrecy::SecretString::from(self.eks_token(name).await?));
+        config.auth_info.token = Some(secrecy::SecretString::from(
+            self.eks_token(name, who).await?,
+        ));
         Ok(harden(config))
     }
-
-    /// A token that `aws eks get-token` would print.
-    async fn eks_token(&self, cluster: &str) -> Result<String> {
-        let config = self.config().await;
-        let unauthorized = |text: String| {
-            Error::new(Class::Unauthorized, "aws credentials", text).remedy(
-                "set aws.profile in migration.yaml, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-            )
-        };
-        let provider = config
-            .credentials_provider()
-            .ok_or_else(|| unauthorized("no AWS credentials".into()))?;
-        let credentials = provider
-            .provide_credentials()
-            .await
-            .map_err(|e| unauthorized(chain(&e)))?;
-        let region = self.region().await?;
-        token(
-            &credentials,
-            &region,
-            &sts_endpoint(config.endpoint_url(), &region),
-            cluster,
-            SystemTime::now(),
-        )
-        .map_err(|e| Error::new(Class::Internal, "eks token", e))
-    }
-}
-
-/// The STS endpoint whose host the token names: a declared one, or the region's own (never the global one: private
-/// VPCs reach only the regional endpoint, and EKS refuses tokens of another partition).
-fn sts_endpoint(declared: Option<&str>, region: &str) -> String {
-    let own = std::env::var("AWS_ENDPOINT_URL_STS")
-        .ok()
-        .filter(|v| !v.is_empty());
-    if let Some(url) = own.as_deref().or(declared) {
-        return url.trim_end_matches('/').into();
-    }
-    let suffix = if region.starts_with("cn-") {
-        "amazonaws.com.cn"
-    } else {
-        "amazonaws.com"
-    };
-    format!("https://sts.{region}.{suffix}")
-}
-
-/// `k8s-aws-v1.` and the pre-signed GetCallerIdentity URL, with the cluster's name as a signed header.
-fn token(
-    credentials: &aws_credential_types::Credentials,
-    region: &str,
-    endpoint: &str,
-    cluster: &str,
-    now: SystemTime,
-) -> std::result::Result<String, String> {
-    let identity = credentials.clone().into();
-    let mut settings = SigningSettings::default();
-    settings.signature_location = SignatureLocation::QueryParams;
-    settings.expires_in = Some(TOKEN_EXPIRES);
-    let params = aws_sigv4::sign::v4::SigningParams::builder()
-        .identity(&identity)
-        .region(region)
-        .name("sts")
-        .time(now)
-        .settings(settings)
-        .build()
-        .map_err(|e| e.to_string())?
-        .into();
-    let url = format!("{endpoint}/?Action=GetCallerIdentity&Version=2011-06-15");
-    let request = SignableRequest::new(
-        "GET",
-        url.clone(),
-        std::iter::once(("x-k8s-aws-id", cluster)),
-        SignableBody::Bytes(&[]),
-    )
-    .map_err(|e| chain(&e))?;
-    let (instructions, _) = sign(request, &params).map_err(|e| chain(&e))?.into_parts();
-    let mut signed = http::Request::builder()
-        .uri(&url)
-        .body(())
-        .map_err(|e| e.to_string())?;
-    instructions.apply_to_request_http1x(&mut signed);
-    Ok(format!(
-        "k8s-aws-v1.{}",
-        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(signed.uri().to_string())
-    ))
 }
 
 /// Certificates of a PEM bundle as DER.
@@ -259,6 +191,7 @@ pub(super) fn when(at: Option<&aws_sdk_eks::primitives::DateTime>) -> Option<Str
 pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
     match code {
         "" if status >= 500 => Class::Unreachable,
+        "" if status == 403 => Class::Unauthorized,
         // No code at all: an answer of something that is not AWS. Never "not found".
         "" => Class::Internal,
         c if c.starts_with("Throttl") => Class::Throttled,
@@ -307,6 +240,10 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         | "DependencyViolation"
         | "ConcurrentModification" => Class::NotReady,
         "InvalidChangeBatch" => Class::Conflict,
+        "RequestTimeTooSkewed" | "RequestExpired" => Class::Unauthorized,
+        "InvalidRequestException" if super::denied::missing_permission(message) => {
+            Class::Unauthorized
+        }
         "RequestTimeout"
         | "RequestTimeoutException"
         | "InternalFailure"
@@ -376,12 +313,7 @@ pub(super) fn refusal(at: &str, code: &str, message: &str, status: u16) -> Error
         (false, true) => code.to_string(),
         (false, false) => format!("{code}: {message}"),
     };
-    let error = Error::new(class, at, text);
-    if class == Class::Unauthorized {
-        return error
-            .remedy("check aws.profile, the credentials and the permissions of the caller");
-    }
-    error
+    super::denied::explained(Error::new(class, at, text), code, "")
 }
 
 /// From an SDK error to ours. `at` is the resource.
@@ -394,7 +326,11 @@ where
         SdkError::ServiceError(s) => {
             let code = s.err().code().unwrap_or_default().to_string();
             let message = s.err().message().unwrap_or_default().to_string();
-            refusal(at, &code, &message, status)
+            super::denied::explained(
+                refusal(at, &code, &message, status),
+                &code,
+                std::any::type_name::<E>(),
+            )
         }
         SdkError::ConstructionFailure(_) => Error::new(Class::Internal, at, chain(&e)),
         _ => {
@@ -434,69 +370,6 @@ pub(super) fn percent_decode(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_token_is_a_presigned_url_of_the_sts_endpoint_for_this_cluster() {
-        let creds = aws_credential_types::Credentials::new(
-            "AKIDEXAMPLE",
-            "secret",
-            Some("session".into()),
-            None,
-            "test",
-        );
-        let t = token(
-            &creds,
-            "eu-west-1",
-            "http://127.0.0.1:4566",
-            "shop-green",
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        )
-        .unwrap();
-        let url = String::from_utf8(
-            base64::engine::general_purpose::URL_SAFE_NO_PAD
-                .decode(t.strip_prefix("k8s-aws-v1.").unwrap())
-                .unwrap(),
-        )
-        .unwrap();
-        assert!(
-            url.starts_with("http://127.0.0.1:4566/?Action=GetCallerIdentity&Version=2011-06-15&"),
-            "{url}"
-        );
-        for part in [
-            "X-Amz-Expires=60",
-            "X-Amz-SignedHeaders=host%3Bx-k8s-aws-id",
-            "X-Amz-Credential=AKIDEXAMPLE%2F20231114%2Feu-west-1%2Fsts%2Faws4_request",
-            "X-Amz-Security-Token=session",
-            "X-Amz-Signature=",
-        ] {
-            assert!(url.contains(part), "{part} is not in {url}");
-        }
-        let other = token(
-            &creds,
-            "eu-west-1",
-            "http://127.0.0.1:4566",
-            "other",
-            SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000),
-        )
-        .unwrap();
-        assert_ne!(t, other, "the cluster's name is part of the signature");
-    }
-
-    #[test]
-    fn the_regional_sts_endpoint_is_used_unless_one_is_declared() {
-        assert_eq!(
-            sts_endpoint(None, "eu-west-1"),
-            "https://sts.eu-west-1.amazonaws.com"
-        );
-        assert_eq!(
-            sts_endpoint(None, "cn-north-1"),
-            "https://sts.cn-north-1.amazonaws.com.cn"
-        );
-        assert_eq!(
-            sts_endpoint(Some("http://127.0.0.1:4566/"), "eu-west-1"),
-            "http://127.0.0.1:4566"
-        );
-    }
 
     #[test]
     fn an_answer_without_a_code_is_never_not_found() {

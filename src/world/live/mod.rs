@@ -5,8 +5,10 @@
 mod aws;
 mod cloud;
 mod data;
+mod denied;
 mod dns;
 mod dns_pace;
+mod eks_token;
 mod kube;
 mod kube_error;
 mod kubeconfig;
@@ -14,6 +16,7 @@ mod probe;
 mod resolve;
 mod state_store;
 mod terraform;
+mod way;
 
 pub use self::dns::{DEFAULT_ROUTE53_RPS, ROUTE53_RPS};
 pub use self::state_store::read_state_store;
@@ -50,6 +53,9 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
     };
     let path = base.join(file);
     kubeconfig::read(&path, context)?;
+    let ways = &spec.connections;
+    let to_blue = way::Way::of("blue", ways.blue.as_ref(), &spec.aws, base)?;
+    let to_green = way::Way::of("green", ways.green.as_ref(), &spec.aws, base)?;
     let aws = Arc::new(aws::AwsBase::new(&spec.aws));
     Ok(World {
         blue: Arc::new(kube::LiveKube::new(
@@ -58,6 +64,7 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
                 path,
                 context: context.clone(),
             },
+            to_blue,
         )),
         green: Arc::new(kube::LiveKube::new(
             "green",
@@ -65,6 +72,7 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
                 aws: aws.clone(),
                 name: spec.green.name.clone(),
             },
+            to_green,
         )),
         dns: Arc::new(dns::LiveDns::new(aws.clone())),
         cloud: Arc::new(cloud::LiveCloud::new(aws, spec)),

@@ -9,7 +9,7 @@ use super::store::{Key, Store, merge_patch};
 use super::{Twin, invariants::BlueWrite};
 use crate::object::{ObjectId, Side};
 use crate::world::kube::{
-    Answer, ApiKind, ApplyOptions, ClusterIdentity, CreateOptions, FIELD_MANAGER, Kube,
+    Admission, Answer, ApiKind, ApplyOptions, ClusterIdentity, CreateOptions, FIELD_MANAGER, Kube,
     KubeVersion, ListPage, Listing,
 };
 use crate::world::{Class, Error, Result};
@@ -57,6 +57,13 @@ impl Kube for TwinKube {
     async fn identity(&self) -> Result<ClusterIdentity> {
         self.call("identity", false, |s, side| {
             Ok(s.store(side).identity.clone())
+        })
+        .await
+    }
+    async fn admits(&self, principal: &str) -> Result<Admission> {
+        self.call(format!("admits {principal}"), false, |s, side| match side {
+            Side::Green => Ok(s.admission(principal)),
+            Side::Blue => Ok(Admission::Unproven("blue is no EKS cluster".into())),
         })
         .await
     }

@@ -278,7 +278,9 @@ impl LiveCloud {
                     .await
                     .map_err(|e| aws::error(at, e)),
             )?;
+            // One that an add-on made goes with it.
             if let Some(a) = answer.and_then(|a| a.association)
+                && a.owner_arn().is_none()
                 && !ours(a.tags())
             {
                 out.push(theirs(what));

@@ -50,6 +50,7 @@ impl LiveCloud {
                     status: Status::Ready,
                     extras: vec![],
                     attributes: BTreeMap::from([("arn".to_string(), arn.to_string())]),
+                    // Milliseconds since 1970.
                     now: Now {
                         created: g["creationTime"]
                             .as_i64()

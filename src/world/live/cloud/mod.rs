@@ -27,9 +27,9 @@ use std::sync::Arc;
 /// The account.
 pub(super) struct LiveCloud {
     aws: Arc<AwsBase>,
+    asked: Arc<Asked>,
     /// Part of every client token, see [`Cloud::create_anew`].
     salt: String,
-    asked: Asked,
 }
 
 /// What migration.yaml makes an inventory look for besides what is always looked for.
@@ -51,7 +51,7 @@ impl LiveCloud {
         LiveCloud {
             aws,
             salt: String::new(),
-            asked: Asked {
+            asked: Arc::new(Asked {
                 version: spec.green.version.clone(),
                 keys: plane
                     .secrets_key
@@ -61,7 +61,7 @@ impl LiveCloud {
                     .collect(),
                 logs: !plane.logs.is_empty(),
                 bucket: spec.aws.state_bucket.as_ref().map(|b| b.name.clone()),
-            },
+            }),
         }
     }
     /// Client token of a create.
@@ -145,6 +145,16 @@ fn tag_map<'a>(
 
 #[async_trait]
 impl Cloud for LiveCloud {
+    async fn assumable(&self, role: &str) -> Result<Option<String>> {
+        match self.aws.assume(role).await {
+            Ok(_) => Ok(None),
+            Err(e) if matches!(e.class, Class::Unauthorized | Class::Refused) => {
+                Ok(Some(e.message))
+            }
+            Err(e) => Err(e),
+        }
+    }
+
     async fn identity(&self) -> Result<CloudIdentity> {
         let region = self.aws.region().await?;
         let me = aws_sdk_sts::Client::new(self.aws.config().await)
@@ -198,8 +208,8 @@ impl Cloud for LiveCloud {
     async fn create_anew(&self, resource: &Resource, run: &str, salt: &str) -> Result<()> {
         let salted = LiveCloud {
             aws: self.aws.clone(),
-            salt: format!("/{salt}"),
             asked: self.asked.clone(),
+            salt: format!("/{salt}"),
         };
         salted.create(resource, run).await
     }

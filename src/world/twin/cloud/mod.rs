@@ -12,8 +12,9 @@ use crate::snapshot::model::Snapshot;
 use crate::spec::model::Spec;
 use crate::world::cloud::{
     Attached, Cloud, CloudIdentity, EksCluster, Existing, Found, HealthIssue, Inventory, Now,
-    RUN_TAG, Resource, Status, compare,
+    RUN_TAG, Resource, Status, assume::trusts, compare,
 };
+use crate::world::kube::Admission;
 use crate::world::{Class, Error, Result};
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -246,6 +247,44 @@ impl State {
             .remedy("create an access entry for the caller"));
         }
         Ok(())
+    }
+
+    /// What green's API server makes of a token of an IAM principal.
+    pub fn admission(&self, principal: &str) -> Admission {
+        let name = &self.cloud.green;
+        let roles = &self.cloud.inventory.roles;
+        if let Some(role) = roles.iter().find(|r| r.arn == principal)
+            && let Err(why) = trusts(&role.trust, &self.cloud.inventory.identity.arn)
+        {
+            return Admission::Unproven(why);
+        }
+        let entry = self
+            .cloud
+            .things
+            .get(&format!("access-entry/{name}/{principal}"))
+            .filter(|t| t.deleted.is_none() && timed(self.now, t.made, self.secs(ACCESS)));
+        let listed = self
+            .cloud
+            .inventory
+            .clusters
+            .iter()
+            .any(|c| c.name == *name && c.access_entries.iter().any(|e| e == principal));
+        let (groups, admin) = match entry.map(|t| &t.resource) {
+            Some(Resource::AccessEntry { groups, policy, .. }) => (
+                groups.clone(),
+                policy
+                    .as_deref()
+                    .is_some_and(|p| p.contains("ClusterAdmin")),
+            ),
+            // The snapshot names who gets in, not with which rights.
+            _ if listed => (vec![], true),
+            _ => return Admission::Refused(format!("{principal} has no access entry")),
+        };
+        Admission::In {
+            username: principal.into(),
+            groups,
+            admin,
+        }
     }
 
     /// Why a pod of green cannot use the role of its service account; `None` when it can or has none.
@@ -524,6 +563,18 @@ impl Cloud for Twin {
     async fn identity(&self) -> Result<CloudIdentity> {
         self.call("cloud identity".into(), false, |s| {
             Ok(s.cloud.inventory.identity.clone())
+        })
+        .await
+    }
+    async fn assumable(&self, role: &str) -> Result<Option<String>> {
+        self.call(format!("cloud assume {role}"), false, |s| {
+            let inventory = &s.cloud.inventory;
+            // A role of another account cannot be judged from here.
+            Ok(inventory
+                .roles
+                .iter()
+                .find(|r| r.arn == role)
+                .and_then(|r| trusts(&r.trust, &inventory.identity.arn).err()))
         })
         .await
     }
