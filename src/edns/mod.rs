@@ -13,6 +13,7 @@ mod registry;
 pub mod rules;
 mod sources;
 pub mod switch;
+mod workload;
 
 pub use aws::canonical_zone;
 pub use classify::{Class, Holder, classify, looks_encrypted, routing_of};

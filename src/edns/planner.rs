@@ -238,8 +238,8 @@ fn needs_update(want: &Want, have: &Have, config: &Config) -> bool {
         || w.rtype != h.rtype
         || w.routing != h.routing
         || have.incomplete
-        // While the migrate flag is set every owned record counts as changed (externaldns.md 1.8) unless its TTL is configured and equal.
-        || migrate && want.configured_ttl.is_none()
+        // While the migrate flag is set every owned record counts as changed, in each loop (externaldns.md 1.8; 0.21.0 also where all is equal: tests/edns_ages).
+        || migrate
 }
 
 /// Labels of a new record.

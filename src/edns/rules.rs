@@ -134,7 +134,7 @@ pub const TRAPS: [Row; 28] = [
     ),
     theirs(
         9,
-        "the migrate flag changes nothing where endpoints are identical",
+        "the migrate flag never settles, and as sync goes for what this cluster does not want",
     ),
     theirs(10, "a lowered TTL jumps to 300 at green's first upsert"),
     theirs(

@@ -32,7 +32,7 @@ pub(super) fn of_volumes(snapshot: &Snapshot, region: &str) -> Option<Value> {
         match known {
             Some(arn) => arns.insert(arn),
             None if name.starts_with("arn:") && name.contains(":key/") => arns.insert(name),
-            // A policy names keys, not aliases: findings say so.
+            // A policy names keys, not aliases: STO-07 says so.
             None if name.contains("alias/") => false,
             None => arns.insert(format!(
                 "arn:{}:kms:{region}:${{account}}:key/{name}",
@@ -185,16 +185,6 @@ pub(super) fn findings(spec: &Spec, snapshot: &Snapshot, target: &Target) -> Vec
                     );
                 }
             }
-        }
-    }
-    for name in class_keys(snapshot) {
-        if name.contains("alias/") && keys.and_then(|k| k.get(&name)).is_none() {
-            say(
-                Severity::Warning,
-                &format!("key/{name}"),
-                "a storage class names a key by its alias: the policy of the EBS driver can name keys only, and it is left out".into(),
-                "Name the key's ARN in the class on blue, or add the rights to the driver's role.".into(),
-            );
         }
     }
     out

@@ -159,13 +159,14 @@ async fn dns_trap_08_an_orphan_txt_makes_green_create_a_record_that_it_does_not_
 }
 
 #[tokio::test]
-async fn dns_trap_09_the_migrate_flag_changes_nothing_where_endpoints_are_identical() {
+async fn dns_trap_09_the_migrate_flag_never_settles_and_as_sync_goes_for_what_is_not_desired() {
     let b = Bench::new().await;
     let zone = [
         rec("www.shop.test", "A", 300, &[GREEN_IP]),
         txt("a-www.shop.test", "shop-blue", WEB),
     ];
     b.put(&zone).await;
+    // Identical endpoints, TTL and all. 0.21.0 does write them (later versions are reported not to, #6671), and again in each loop.
     b.objects(&[ingress(
         "web",
         &["www.shop.test"],
@@ -174,13 +175,34 @@ async fn dns_trap_09_the_migrate_flag_changes_nothing_where_endpoints_are_identi
     )]);
     let mut args = green_args(false);
     args.push("--migrate-from-txt-owner=shop-blue");
-    let (ok, said) = b.run(GREEN, &args).await;
-    assert!(ok, "{said}");
-    assert_eq!(
-        sorted(&b.records().await),
-        sorted(&zone),
-        "the owner stays blue's, silently\n{said}"
+    let first = b.agree(GREEN, &args).await;
+    let green = config(GREEN, &green_args(false));
+    let owner = edns::ownership(&first, &green)[0].owner.clone();
+    assert_eq!(owner.as_deref(), Some("shop-green"));
+    let (_, said) = b.run(GREEN, &args).await;
+    let upsert = (
+        "UPSERT".to_string(),
+        "www.shop.test".to_string(),
+        "A".to_string(),
     );
+    assert!(
+        log::announced(&said).contains(&upsert),
+        "never settles: {said}"
+    );
+    // As sync, without the object: it goes for a record of blue's, and only that it makes the TXT's value anew saves the name.
+    b.put(&zone).await;
+    b.objects(&[]);
+    args.retain(|a| !a.starts_with("--policy"));
+    args.push("--policy=sync");
+    let (ok, said) = b.run(GREEN, &args).await;
+    let delete = (
+        "DELETE".to_string(),
+        "www.shop.test".to_string(),
+        "A".to_string(),
+    );
+    assert!(log::announced(&said).contains(&delete), "{said}");
+    assert!(!ok || said.contains("InvalidChangeBatch"), "{said}");
+    assert_eq!(sorted(&b.agree(GREEN, &args).await), sorted(&zone));
 }
 
 #[tokio::test]

@@ -1,10 +1,11 @@
-//! STO-07: keys of encrypted volumes. The managed policy of the EBS driver grants no KMS at all, so a customer key must let green's role in
-//! (eks.md 4). Key policies are in no snapshot.
+//! STO-07: keys of encrypted volumes. The managed policy of the EBS driver grants no KMS at all (eks.md 4): the plan gives the driver's role
+//! what it needs of keys of the account, which counts as far as the key's own policy trusts the account. Other keys need their owner.
 
 use super::volumes::{self, EBS, Source};
 use crate::checks::look::{count, text};
 use crate::checks::{Answered, Check, Input, Need, Part, Report, few};
 use crate::plan::model::Severity;
+use crate::world::cloud::Key;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CHECK: Check = Check {
@@ -29,18 +30,29 @@ fn run(i: &Input, r: &mut Report) {
     }
     for (key, objects) in &keys {
         let all: Vec<&String> = objects.iter().collect();
-        let of = key.split(':').nth(3).unwrap_or("");
+        let mut arn = key.split(':').skip(3);
+        let (of, account) = (arn.next().unwrap_or(""), arn.next().unwrap_or(""));
+        let own = i.snapshot.aws.as_ref().map(|a| a.identity.account.as_str());
         let what = if !of.is_empty() && !region.is_empty() && of != region {
             format!("is in {of}, green is in {region}: it cannot be used there")
+        } else if !account.is_empty() && own.is_some_and(|o| o != account) {
+            format!(
+                "is of account {account}: its policy there must let the role {} in",
+                role(i)
+            )
+        } else if fact(i, key).is_some_and(|k| !trusts_account(k, &role(i))) {
+            format!(
+                "trusts neither its account nor the role {} in its policy: what the role's own policy says does not count",
+                role(i)
+            )
+        } else if allowed(i, key) {
+            continue;
         } else {
             format!(
                 "is a customer key, and the role {} has no right to it",
                 role(i)
             )
         };
-        if allowed(i, key) {
-            continue;
-        }
         r.found(
             all[0].clone(),
             format!(
@@ -72,6 +84,7 @@ fn run(i: &Input, r: &mut Report) {
         if let (Some(name), Some(key)) = (handles.get(&v.id), v.kms_key.as_deref())
             && !keys.contains_key(key)
             && !allowed(i, key)
+            && fact(i, key).is_none_or(|k| k.manager != "AWS")
         {
             unknown.entry(key).or_default().push(name);
         }
@@ -107,6 +120,21 @@ fn role(i: &Input) -> String {
         )
 }
 
+/// What was read of a key.
+fn fact<'a>(i: &'a Input, key: &str) -> Option<&'a Key> {
+    let keys = i.snapshot.aws.as_ref()?.keys.as_ref()?;
+    keys.get(key)
+        .or_else(|| keys.values().find(|k| k.arn == key))
+}
+
+/// Whether a key's policy leaves the decision to policies of its account, or names the role; a policy that was not readable is taken to.
+fn trusts_account(key: &Key, role: &str) -> bool {
+    key.policy.as_ref().is_none_or(|p| {
+        let text = p.to_string();
+        text.contains(":root\"") || text.contains(&format!("/{role}\""))
+    })
+}
+
 /// Whether an inline policy of that role names the key: as planned, or as the account has it already.
 fn allowed(i: &Input, key: &str) -> bool {
     let name = role(i);
@@ -130,49 +158,59 @@ fn allowed(i: &Input, key: &str) -> bool {
 mod tests {
     use crate::checks::samples::*;
     use crate::plan::model::Severity::{Blocker, NotChecked};
-    use crate::world::cloud::{Role, Volume};
+    use crate::world::cloud::{Key, Volume};
     use serde_json::json;
 
     const KEY: &str = "arn:aws:kms:eu-west-1:000000000000:key/1";
 
     #[test]
-    fn a_class_with_a_customer_key_blocks_until_the_drivers_role_may_use_it() {
-        let class = |parameters: serde_json::Value| {
+    fn the_drivers_role_gets_the_accounts_own_keys_and_other_keys_need_their_owner() {
+        let class = |key: &str| {
             with(vec![object(
                 "storage.k8s.io/v1",
                 "StorageClass",
                 "secret",
-                json!({"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer", "parameters": parameters}),
+                json!({"provisioner": "ebs.csi.aws.com", "volumeBindingMode": "WaitForFirstConsumer", "parameters": {"encrypted": "true", "kmsKeyId": key}}),
             )])
         };
-        let mut s = class(json!({"encrypted": "true", "kmsKeyId": KEY}));
-        fires(&spec(), &s, "STO-07", Blocker, KEY);
-        // Somebody gave the role, made by an earlier run, a policy for the key.
+        let mut s = class(KEY);
+        silent(&spec(), &s, "STO-07");
         let plan = crate::plan::plan(&spec(), &s);
         let role = plan
             .target
             .roles
             .iter()
             .find(|r| r.name.contains("ebs-csi"))
-            .map(|r| r.name.clone())
             .expect("the EBS driver has a role");
+        assert!(role.inline_policies["keys"].to_string().contains(KEY));
+        // A key whose policy trusts nobody of the account: the role's own policy is worth nothing.
         if let Some(a) = &mut s.aws {
-            a.roles.push(Role {
-                arn: format!("arn:aws:iam::000000000000:role/{role}"),
-                name: role,
-                trust: json!({}),
-                managed_policies: vec![],
-                boundary: None,
-                inline_policies: [(
-                    "kms".to_string(),
-                    json!({"Statement": [{"Effect": "Allow", "Action": "kms:*", "Resource": KEY}]}),
-                )]
-                .into(),
-                tags: Default::default(),
-            });
+            let key = Key {
+                arn: KEY.into(),
+                state: "Enabled".into(),
+                manager: "CUSTOMER".into(),
+                spec: "SYMMETRIC_DEFAULT".into(),
+                policy: Some(
+                    json!({"Statement": [{"Effect": "Allow", "Principal": {"AWS": "arn:aws:iam::000000000000:role/vault-admin"}, "Action": "kms:*", "Resource": "*"}]}),
+                ),
+                ..Key::default()
+            };
+            a.keys = Some([(KEY.to_string(), key)].into());
         }
-        silent(&spec(), &s, "STO-07");
-        silent(&spec(), &class(json!({"encrypted": "true"})), "STO-07");
+        fires(&spec(), &s, "STO-07", Blocker, "does not count");
+        for (key, why) in [
+            (
+                "arn:aws:kms:eu-west-1:111111111111:key/1",
+                "account 111111111111",
+            ),
+            (
+                "arn:aws:kms:us-east-1:000000000000:key/1",
+                "is in us-east-1",
+            ),
+            ("alias/secret", "has no right to it"),
+        ] {
+            fires(&spec(), &class(key), "STO-07", Blocker, why);
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! IAM: roles, OIDC providers, statements in other people's trust policies.
 
 use super::{LiveCloud, absent_is_fine, optional, ready, same_set, trust};
+use crate::world::cloud::compare::Difference;
 use crate::world::cloud::{Found, RUN_TAG, Resource};
 use crate::world::live::aws::{self, percent_decode};
 use crate::world::{Class, Error, Result};
@@ -137,18 +138,51 @@ impl LiveCloud {
             (Err(e), _) | (_, Err(e)) => return Err(e),
         };
         let live = document(role.assume_role_policy_document().unwrap_or_default());
-        let equal = trust::same_policy(&live, wanted)
-            && same_set(&attached, managed_policies)
-            && inline.len() == inline_policies.len()
+        let mut differences = vec![];
+        let mut differs = |field: &str, have: String, want: String| {
+            differences.push(Difference {
+                field: field.into(),
+                have,
+                want,
+            });
+        };
+        let list = |l: &[String]| {
+            let mut l = l.to_vec();
+            l.sort();
+            l.join(", ")
+        };
+        if !trust::same_policy(&live, wanted) {
+            differs("trust", live.to_string(), wanted.to_string());
+        }
+        if !same_set(&attached, managed_policies) {
+            differs("managedPolicies", list(&attached), list(managed_policies));
+        }
+        let same_inline = inline.len() == inline_policies.len()
             && inline_policies
                 .iter()
-                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)))
-            && role
-                .permissions_boundary()
-                .and_then(|b| b.permissions_boundary_arn())
-                == boundary.as_deref()
-            && role.path() == path.as_deref().unwrap_or("/");
-        let mut found = ready(equal, [("arn", role.arn().to_string())]);
+                .all(|(k, v)| inline.get(k).is_some_and(|l| trust::same_policy(l, v)));
+        if !same_inline {
+            let names = |m: &BTreeMap<String, Value>| {
+                m.iter()
+                    .map(|(name, doc)| format!("{name} {doc}"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            };
+            differs("inlinePolicies", names(&inline), names(inline_policies));
+        }
+        let under = role
+            .permissions_boundary()
+            .and_then(|b| b.permissions_boundary_arn());
+        if under != boundary.as_deref() {
+            let said = |b: Option<&str>| b.unwrap_or("nothing").to_string();
+            differs("boundary", said(under), said(boundary.as_deref()));
+        }
+        let wanted_path = path.as_deref().unwrap_or("/");
+        if role.path() != wanted_path {
+            differs("path", role.path().into(), wanted_path.into());
+        }
+        let mut found = ready(differences.is_empty(), [("arn", role.arn().to_string())]);
+        found.differences = differences;
         found.created = aws::when(Some(role.create_date()));
         found.run = role
             .tags()

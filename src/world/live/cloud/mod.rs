@@ -33,6 +33,7 @@ pub(super) struct LiveCloud {
 }
 
 /// What migration.yaml makes an inventory look for besides what is always looked for.
+#[derive(Clone)]
 struct Asked {
     /// Kubernetes version of green.
     version: String,
