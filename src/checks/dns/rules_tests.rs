@@ -133,7 +133,7 @@ fn dns_rule_01_other_writers_and_what_starts_blues_again_are_named() {
         &s,
         "DNS-11",
         crate::plan::model::Severity::Warning,
-        "solver of clusterissuer/le",
+        "solver of clusterissuer.cert-manager.io/le",
     );
     s.blue.objects[0]["metadata"]["ownerReferences"] =
         json!([{"kind": "ExternalDNS", "name": "main", "uid": "u", "controller": true}]);
