@@ -20,5 +20,6 @@ pub mod rewrite;
 pub mod snapshot;
 pub mod spec;
 pub mod step;
+pub mod terraform;
 pub mod world;
 pub mod yaml;

@@ -600,7 +600,7 @@ async fn green_is_made_used_and_unmade(world: &World, spec: &Spec) {
         from_port: 5432,
         to_port: 5432,
         source_group: made.attributes["securityGroup"].clone(),
-        description: "crossfade shop: as blue's nodes".into(),
+        description: "crossfade shop: as the nodes of blue".into(),
     };
     make(world, &rule, false).await;
     let tag = Resource::Tag {

@@ -19,6 +19,9 @@ pub struct Approval {
     pub by: String,
     /// When.
     pub at: Timestamp,
+    /// sha256 of the Terraform plan that was looked at, where Terraform makes green.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terraform: Option<String>,
 }
 
 /// `approvals.json`: only ever added to.

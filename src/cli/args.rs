@@ -76,7 +76,7 @@ pub enum Command {
     Discover(super::discover::DiscoverArgs),
     /// Make a plan from the snapshot and migration.yaml (exit 0 nothing to do, 2 changes, 3 blocked)
     #[command(
-        after_help = "Example:\n  crossfade plan plans/shop\n  crossfade plan --snapshot snap/ --out plan.json -o json    (offline, init's defaults)"
+        after_help = "Example:\n  crossfade plan plans/shop\n  crossfade plan --snapshot snap/ --out plan.json -o json    (offline, init's defaults)\n  crossfade plan plans/shop --render terraform               (green as Terraform, into plans/shop/terraform)"
     )]
     Plan(PlanArgs),
     /// Show the staged plan phase by phase, and approve it
@@ -181,9 +181,23 @@ pub struct PlanArgs {
     /// Every finding, also those that are folded to a count
     #[arg(long)]
     pub all_findings: bool,
+    /// Render green's AWS resources for a team to go on with after the move, into --out (PLAN/terraform when absent): nothing else is written.
+    /// With import blocks for what a run has made
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub render: Option<Render>,
+    /// Overwrite rendered files that somebody edited
+    #[arg(long, requires = "render")]
+    pub force: bool,
     /// Ask green's server (when there is one) what it would make of every object; writes nothing
     #[arg(long, conflicts_with = "snapshot")]
     pub server_dry_run: bool,
+}
+
+/// What `plan --render` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Render {
+    /// A root module with the modules that it uses.
+    Terraform,
 }
 
 /// `checks`

@@ -22,6 +22,7 @@ pub fn run(args: &MigrateArgs, global: &Global, printer: &Printer) -> Result<u8>
     rooms::require_live_plan(&plan)?;
     same_spec(&folder, &plan)?;
     Approvals::load(&folder)?.require(&folder, &plan, &phases_to_run(&plan, args.to))?;
+    super::terraform::require_approved(&folder, &plan, args.to)?;
     if let Some(aside) = folder.archive_clean_run(&plan.digest)? {
         printer.note(format!(
             "the journal of the earlier plan (all undone) is kept in {}",

@@ -26,6 +26,7 @@ mod rooms;
 pub mod schema;
 mod shell;
 mod status;
+mod terraform;
 
 use crate::error::{Error, Kind, Result};
 use args::{Cli, Command, Format};

@@ -11,6 +11,9 @@ use std::collections::BTreeMap;
 
 /// Runs the verb.
 pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
+    if args.render.is_some() {
+        return super::terraform::render(args, global, printer);
+    }
     let (plan, out, done, arg) = if let Some(dir) = &args.snapshot {
         if args.folder.plan.is_some() {
             return Err(
@@ -49,6 +52,10 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
     if let Some(out) = &out {
         crate::plan::store(out, &plan)?;
     }
+    let terraform = match &args.snapshot {
+        None if !done => super::terraform::pin(&PlanFolder::resolve(&args.folder, global)?, &plan)?,
+        _ => None,
+    };
     let asked = match args.server_dry_run {
         true => Some(ask_green(&args.folder, global, &plan)?),
         false => None,
@@ -59,9 +66,15 @@ pub fn run(args: &PlanArgs, global: &Global, printer: &Printer) -> Result<u8> {
             // Beside the plan, not in it: what a server says today is no part of what was planned.
             value["server_dry_run"] = serde_json::json!(findings);
         }
+        if let Some(pinned) = &terraform {
+            value["terraform_plan"] = super::terraform::as_json(pinned);
+        }
         printer.document(&value);
     } else {
         summary(&plan, printer, args.all_findings)?;
+        if let Some(pinned) = &terraform {
+            super::terraform::show(pinned, printer);
+        }
         if let Some(findings) = &asked {
             show_asked(findings, printer);
         }

@@ -18,18 +18,30 @@ pub fn run(args: &ReviewArgs, global: &Global, printer: &Printer) -> Result<u8> 
     let folder = PlanFolder::resolve(&args.folder, global)?;
     let plan = folder.load_plan()?;
     let mut approvals = Approvals::load(&folder)?;
+    let terraform = super::terraform::pinned(&folder, &plan);
     if !args.approve.is_empty() {
-        approve(&plan, &mut approvals, &wanted(&plan, &args.approve)?)?;
+        let wanted = wanted(&plan, &args.approve)?;
+        let terraform = super::terraform::approvable(&folder, &plan, &terraform, &wanted)?;
+        approve(&plan, &mut approvals, &wanted, terraform)?;
         approvals.save(&folder)?;
     }
     if printer.json() {
-        printer.document(&as_json(&plan, &approvals));
+        let mut value = as_json(&plan, &approvals);
+        if let Some(pinned) = &terraform {
+            value["terraform_plan"] = super::terraform::as_json(pinned);
+        }
+        printer.document(&value);
         return Ok(exit::DONE);
     }
     if args.approve.is_empty() {
         summary(&plan, printer, args.all_findings)?;
         for phase in phases(&plan) {
             show(&plan, phase, &approvals, printer);
+            if phase == Phase::Provision
+                && let Some(pinned) = &terraform
+            {
+                super::terraform::show(pinned, printer);
+            }
         }
     }
     let open: Vec<&str> = phases(&plan)
@@ -81,7 +93,12 @@ fn wanted(plan: &Plan, names: &[String]) -> Result<BTreeSet<Phase>> {
     Ok(wanted)
 }
 
-fn approve(plan: &Plan, approvals: &mut Approvals, wanted: &BTreeSet<Phase>) -> Result<()> {
+fn approve(
+    plan: &Plan,
+    approvals: &mut Approvals,
+    wanted: &BTreeSet<Phase>,
+    terraform: Option<String>,
+) -> Result<()> {
     let blockers: Vec<String> = plan
         .findings
         .iter()
@@ -98,12 +115,15 @@ fn approve(plan: &Plan, approvals: &mut Approvals, wanted: &BTreeSet<Phase>) -> 
     }
     let me = Holder::me("review").who();
     for phase in wanted {
-        if approvals.of(plan, *phase).is_none() {
+        let terraform = terraform.clone().filter(|_| *phase == Phase::Provision);
+        let of = approvals.of(plan, *phase);
+        if of.is_none_or(|a| a.terraform != terraform) {
             approvals.approvals.push(Approval {
                 phase: *phase,
                 digest: plan.digest.clone(),
                 by: me.clone(),
                 at: Timestamp::now(),
+                terraform,
             });
         }
     }

@@ -208,6 +208,12 @@ impl From<JournalError> for Problem {
     }
 }
 
+/// Id of the run that a plan begins when nobody gives another.
+pub fn run_id_of(plan: &Plan) -> String {
+    let digest: String = plan.digest.chars().take(6).collect();
+    format!("{}-{digest}", plan.spec.name)
+}
+
 impl Engine {
     /// A new engine. Nothing happens before [`Engine::forward`] or [`Engine::rollback`].
     pub fn new(
@@ -266,10 +272,7 @@ impl Engine {
         self.journal
             .with_state(|s| s.run.as_ref().map(|r| r.run.clone()))
             .or_else(|| self.options.run.clone())
-            .unwrap_or_else(|| {
-                let digest: String = self.plan.digest.chars().take(6).collect();
-                format!("{}-{digest}", self.plan.spec.name)
-            })
+            .unwrap_or_else(|| run_id_of(&self.plan))
     }
 
     /// Sleeps; `false` when it was cut short.

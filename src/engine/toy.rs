@@ -80,6 +80,7 @@ impl Toy {
             green: Arc::new(ToyKube(self.clone(), Side::Green)),
             dns: Arc::new(Rest),
             cloud: Arc::new(Rest),
+            terraform: Arc::new(crate::world::terraform::Without),
             data: Arc::new(Rest),
             probe: Arc::new(Rest),
             clock: Arc::new(ToyClock(tokio::time::Instant::now())),

@@ -171,4 +171,43 @@ mod tests {
         assert_eq!(p.problems.len(), 1);
         assert!(p.problems[0].message.contains("taken out by a waiver"));
     }
+
+    #[test]
+    fn nothing_is_built_on_green_before_its_admins_are_proven() {
+        let (mut spec, snapshot) = crate::plan::tests::shop();
+        spec.green.access = serde_json::from_value(json!([
+            {"principal": "arn:aws:iam::000000000000:role/people", "policy": ADMIN},
+        ]))
+        .unwrap();
+        let plan = crate::plan::plan(&spec, &snapshot);
+        let step = |id: &str| plan.steps.iter().find(|s| s.id == id).expect("a step");
+        let needs = |id: &str, need: &str| {
+            let mut seen = std::collections::BTreeSet::new();
+            let mut todo = vec![id.to_string()];
+            while let Some(next) = todo.pop() {
+                if next == need {
+                    return true;
+                }
+                if seen.insert(next.clone()) {
+                    todo.extend(step(&next).needs.iter().cloned());
+                }
+            }
+            false
+        };
+        assert!(needs("provision/cluster/shop-green", "preflight/access"));
+        for s in &plan.steps {
+            let on_green = s.id.starts_with("provision/node-group/")
+                || s.id.starts_with("provision/addon/")
+                || s.id.starts_with("replay/");
+            assert!(
+                !on_green || needs(&s.id, "provision/access-proven"),
+                "{} goes on without proof",
+                s.id
+            );
+        }
+        // Without admins beside the caller there is nothing to prove.
+        spec.green.access.clear();
+        let plan = crate::plan::plan(&spec, &snapshot);
+        assert!(plan.steps.iter().all(|s| !s.kind.starts_with("access.")));
+    }
 }

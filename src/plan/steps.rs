@@ -10,7 +10,7 @@ use super::wake::{Order, Wake};
 use super::waves::{self, Layout, Stage};
 use crate::object::ObjectId;
 use crate::snapshot::model::Snapshot;
-use crate::spec::model::{DataMode, Spec};
+use crate::spec::model::{DataMode, Spec, Via};
 use crate::step::hold::Hold;
 use crate::world::cloud::Resource;
 use serde_json::{Value, json};
@@ -170,6 +170,74 @@ fn expected(r: &Resource) -> [u32; 2] {
     }
 }
 
+/// Id of the step that makes what Terraform makes.
+const TERRAFORM: &str = "provision/terraform";
+
+/// What Terraform makes in one step.
+#[derive(Default)]
+struct ByTerraform {
+    resources: Vec<Resource>,
+    ids: BTreeSet<String>,
+    /// What it waits for that is not its own.
+    needs: BTreeSet<String>,
+}
+
+impl ByTerraform {
+    /// Its longest way: cluster, an add-on, node groups beside each other, add-ons beside each other.
+    fn expected(&self) -> [u32; 2] {
+        let longest = |of: &dyn Fn(&&Resource) -> bool| {
+            let all = self.resources.iter().filter(of).map(expected);
+            all.fold([0, 0], |a: [u32; 2], b| [a[0].max(b[0]), a[1].max(b[1])])
+        };
+        let cluster = longest(&|r| matches!(r, Resource::Cluster { .. }));
+        let groups = longest(&|r| matches!(r, Resource::NodeGroup { .. }));
+        let addons = longest(&|r| matches!(r, Resource::Addon { .. }));
+        let rest = longest(&|r| {
+            !matches!(
+                r,
+                Resource::Cluster { .. } | Resource::NodeGroup { .. } | Resource::Addon { .. }
+            )
+        });
+        [0, 1].map(|n| 20 + cluster[n] + groups[n] + 2 * addons[n] + 2 * rest[n])
+    }
+}
+
+/// What of the resources Terraform makes, when the user says so: what is to be made and wholly green's own. What is there already is looked
+/// at as ever, and its order no longer matters: a step that waited for Terraform is nothing that Terraform waits for.
+fn by_terraform(i: &Input, all: Vec<resources::Needed>) -> (Vec<resources::Needed>, ByTerraform) {
+    let mut out = ByTerraform::default();
+    if i.spec.provision.via != Via::Terraform {
+        return (all, out);
+    }
+    let cluster = &i.target.cluster.name;
+    let made = |r: &Resource| {
+        let id = diff::shown(&r.id(), cluster);
+        let state = i.target.resources.iter().find(|t| t.id == id);
+        crate::terraform::covers(r) && state.is_none_or(|t| t.state == ResourceState::Create)
+    };
+    let (its, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|n| made(&n.resource));
+    out.ids = its.iter().map(|n| n.resource.id()).collect();
+    let mut after: BTreeSet<String> = BTreeSet::new();
+    for n in &rest {
+        if n.needs
+            .iter()
+            .any(|x| out.ids.contains(x) || after.contains(x))
+        {
+            after.insert(n.resource.id());
+        }
+    }
+    for n in its {
+        let needs = n.needs.iter();
+        out.needs.extend(
+            needs
+                .filter(|x| !out.ids.contains(*x) && !after.contains(*x))
+                .cloned(),
+        );
+        out.resources.push(n.resource);
+    }
+    (rest, out)
+}
+
 fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String>) {
     let all = resources::all(i.target, i.spec, i.snapshot);
     // Ids are for people too: what is only known once the cluster stands goes by its role in the plan.
@@ -178,9 +246,47 @@ fn provision(i: &Input, b: &mut Builder, pins: &str) -> (Vec<String>, Vec<String
     let mut ids = vec![];
     let mut groups = vec![];
     let mut group_steps = vec![];
+    let (all, terraform) = by_terraform(i, all);
+    if !terraform.resources.is_empty() {
+        let mut needs: Vec<String> = terraform.needs.iter().map(|x| step_id(x)).collect();
+        needs.push(pins.to_string());
+        let id = b.add(
+            TERRAFORM,
+            Phase::Provision,
+            crate::terraform::APPLY,
+            &needs,
+            Promise::Compensating(
+                "destroyed again, only what it created; time and money are spent, and logs stay"
+                    .into(),
+            ),
+            format!(
+                "let Terraform make {} from the reviewed plan",
+                people(terraform.resources.len(), "AWS resource")
+            ),
+            json!({"resources": terraform.resources}),
+            terraform.expected(),
+        );
+        for r in &terraform.resources {
+            if let Resource::NodeGroup { name, desired, .. } = r {
+                groups.push(json!({"name": name, "count": desired}));
+                group_steps.push(id.clone());
+            }
+        }
+        ids.push(id);
+    }
     for n in all {
         let rid = n.resource.id();
-        let mut needs: Vec<String> = n.needs.iter().map(|x| step_id(x)).collect();
+        let mut needs: Vec<String> = n
+            .needs
+            .iter()
+            .map(|x| {
+                if terraform.ids.contains(x) {
+                    TERRAFORM.into()
+                } else {
+                    step_id(x)
+                }
+            })
+            .collect();
         needs.push(pins.to_string());
         let promise = match &n.resource {
             Resource::TrustStatement { .. }
@@ -309,7 +415,7 @@ fn prove_access(i: &Input, b: &mut Builder, ids: &mut Vec<String>) {
     let cluster = format!("provision/cluster/{}", i.target.cluster.name);
     let entries: Vec<String> = ids
         .iter()
-        .filter(|id| id.starts_with("provision/access-entry/"))
+        .filter(|id| id.starts_with("provision/access-entry/") || *id == TERRAFORM)
         .cloned()
         .collect();
     let proven = b.add(
@@ -345,6 +451,7 @@ fn replay(b: &mut Builder, provisioned: &[String], layout: &Layout) -> Vec<Strin
                     p.strip_prefix("provision/")
                         .is_some_and(|p| p.starts_with(k))
                 })
+                || *p == TERRAFORM
         })
         .cloned()
         .collect();

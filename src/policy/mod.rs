@@ -4,6 +4,7 @@
 //! log of a whole provision and its undo (none missing, none too many), and run under exactly the policy that is printed.
 
 mod document;
+mod rows;
 mod scope;
 pub mod table;
 

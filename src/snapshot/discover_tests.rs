@@ -182,6 +182,7 @@ fn small(blue: Result<Vec<ApiKind>, Class>, up: bool) -> World {
         green: other.clone(),
         dns: other.clone(),
         cloud: other.clone(),
+        terraform: Arc::new(crate::world::terraform::Without),
         data: other.clone(),
         probe: other.clone(),
         clock: other,

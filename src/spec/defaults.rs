@@ -69,6 +69,7 @@ pub fn defaults_for(snapshot: &Snapshot) -> Spec {
             profile: None,
             state_bucket: None,
         },
+        provision: Default::default(),
         dns: Dns::default(),
         workloads: Workloads {
             singletons: singletons(snapshot),

@@ -25,6 +25,9 @@ pub struct Spec {
     /// The AWS account.
     #[serde(default)]
     pub aws: Aws,
+    /// Who makes green's AWS resources.
+    #[serde(default, skip_serializing_if = "Provision::is_default")]
+    pub provision: Provision,
     /// DNS cutover.
     #[serde(default)]
     pub dns: Dns,
@@ -418,6 +421,50 @@ pub struct StateBucket {
     /// Make it when it is not there. A rollback deletes one that was made so while it is empty.
     #[serde(default)]
     pub create: bool,
+}
+
+/// Who makes green's AWS resources.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Provision {
+    /// crossfade itself (`aws`), or `terraform`: then what is wholly green's own is one step, whose Terraform plan is reviewed and applied as it is.
+    pub via: Via,
+    /// Program instead of `terraform`: `tofu`, or a path (relative to this file when it holds a `/`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub binary: Option<String>,
+    /// Where Terraform keeps its state; a file in the plan folder when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Backend>,
+}
+
+impl Provision {
+    fn is_default(&self) -> bool {
+        *self == Provision::default()
+    }
+}
+
+/// Who makes green's AWS resources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// crossfade, one step a resource.
+    #[default]
+    Aws,
+    /// Terraform or OpenTofu.
+    Terraform,
+}
+
+/// A backend of Terraform.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Backend {
+    /// Type, as in `s3`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its settings, all strings: `bucket`, `key`, `region`. Never credentials. A place of its own for this migration: what else is in the
+    /// state would be taken for something to delete, and refused.
+    #[serde(default)]
+    pub config: BTreeMap<String, String>,
 }
 
 /// DNS cutover.

@@ -3,6 +3,7 @@
 mod connections;
 mod control_plane;
 mod green;
+mod provision;
 
 use super::model::{API_VERSION, DataMode, Database, Spec};
 use crate::checks::ids;
@@ -55,6 +56,7 @@ pub fn spec(spec: &Spec, text: &str, file: &str) -> Result<()> {
     c.node_groups(spec)?;
     c.aws(spec)?;
     c.connections(spec)?;
+    c.provision(spec)?;
     c.dns(spec)?;
     c.workloads(spec)?;
     c.data(spec)?;

@@ -150,6 +150,7 @@ pub(crate) mod replay;
 mod replay_merge;
 mod replay_sync;
 mod soak;
+pub(crate) mod terraform_apply;
 mod unpark;
 pub mod util;
 #[cfg(test)]
@@ -164,6 +165,7 @@ pub fn registry() -> BTreeMap<&'static str, Factory> {
         ("access.assume", access::make_assume),
         ("access.prove", access::make_prove),
         ("cloud.ensure", cloud_ensure::make),
+        (crate::terraform::APPLY, terraform_apply::make),
         ("nodes.ready", nodes_ready::make),
         ("replay.wave", replay::make),
         ("replay.merge", replay_merge::make),

@@ -11,6 +11,7 @@ pub mod kube;
 pub mod live;
 pub mod observe;
 pub mod probe;
+pub mod terraform;
 pub mod twin;
 
 use crate::object::Side;
@@ -118,6 +119,8 @@ pub struct World {
     pub dns: Arc<dyn dns::Dns>,
     /// EKS, IAM, EC2, STS.
     pub cloud: Arc<dyn cloud::Cloud>,
+    /// Terraform, where it makes green.
+    pub terraform: Arc<dyn terraform::Terraform>,
     /// Databases of the declared data sets.
     pub data: Arc<dyn data::Data>,
     /// HTTP and DNS as a user of the company sees them.

@@ -3,6 +3,8 @@
 
 pub mod error;
 pub use error::{Context, Error, Result};
+/// HCL, parsed by somebody else's library: what crossfade renders is read back with it.
+pub use hcl_edit as hcl;
 pub use servers::TestCa;
 
 // Room "servers": the real processes, the fixture and the bench that holds everything together.

@@ -2,7 +2,7 @@
 //! and a fault is for one of them only. What is asked for is one of each kind of thing; green's API server is the twin's.
 
 use aws_sdk_ec2::types::{ResourceType, Tag, TagSpecification};
-use crossfade::engine::{Engine, Options, Outcome, silent};
+use crossfade::engine::{Engine, Event, EventKind, Events, Options, Outcome, silent};
 use crossfade::journal::{Journal, Status};
 use crossfade::plan::model::{Plan, StepSpec};
 use crossfade::snapshot::model::Snapshot;
@@ -13,7 +13,7 @@ use crossfade::world::{World, live};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use testkit::TestCa;
 use testkit::servers::ministack::{ACCOUNT, MiniStack, REGION};
@@ -23,6 +23,8 @@ use testkit::strict::{Config, Fault, FaultKind, GreenEndpoint, Met, Strict};
 const FOLDER: &str = "CROSSFADE_TEST_FOLDER";
 /// Killed on the way there, and taken back without going on first.
 pub const BACK_AT_ONCE: &str = "killed after it, then back at once";
+/// What a process asks before its first step.
+const START: &str = "(start)";
 
 /// Runs an ignored test of this binary in a process of its own: the SDK finds its endpoint and keys in files that the environment names.
 pub async fn in_its_own_process(test: &str) {
@@ -61,7 +63,8 @@ pub fn folder() -> std::path::PathBuf {
 /// One call of the table.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// Counted from 1 in its direction.
+    pub step: String,
+    /// Counted from 1 since the step began in its direction.
     pub nth: usize,
     /// `service:Action`.
     pub action: String,
@@ -69,6 +72,9 @@ pub struct Row {
     pub way: &'static str,
     pub kind: FaultKind,
 }
+
+/// The calls of each step in one direction, in their order.
+pub type Calls = BTreeMap<String, Vec<String>>;
 
 /// Emulator and strict layer without delays, and the SDK's files that lead there.
 pub async fn account(folder: &Path, lanes: usize) -> (MiniStack, Strict) {
@@ -213,13 +219,17 @@ pub struct Lane {
     pub journal: Arc<Journal>,
     /// As it was before anything was made.
     pub account: Inventory,
-    /// Security group of the company.
-    pub database: String,
     pub subnets: Vec<String>,
 }
 
 impl Lane {
-    pub async fn new(admin: &Admin, strict: &Strict, folder: &Path, n: usize) -> Lane {
+    pub async fn new(
+        admin: &Admin,
+        strict: &Strict,
+        folder: &Path,
+        n: usize,
+        protected: bool,
+    ) -> Lane {
         let green = format!("lane-{n}");
         let cluster = format!("{green}.example.com");
         let (vpc, subnets, database) = admin.vpc(n, &cluster).await;
@@ -228,7 +238,7 @@ impl Lane {
         let spec: Spec = serde_json::from_value(json!({
             "apiVersion": "crossfade.dev/v1alpha1", "kind": "Migration", "name": green,
             "blue": {"cluster": cluster, "kubeconfig": "kubeconfig", "context": "blue"},
-            "green": {"name": green, "version": "1.35", "subnets": subnets},
+            "green": {"name": green, "version": "1.35", "subnets": subnets, "controlPlane": {"deletionProtection": protected}},
             "aws": {"account": ACCOUNT, "region": REGION, "profile": green},
         }))
         .unwrap();
@@ -282,18 +292,21 @@ impl Lane {
             },
             journal: Arc::new(Journal::memory()),
             account,
-            database,
             subnets,
         }
     }
 
     pub fn engine(&self) -> Engine {
+        self.engine_with(silent())
+    }
+
+    fn engine_with(&self, events: Events) -> Engine {
         Engine::new(
             self.world.clone(),
             self.plan.clone(),
             self.journal.clone(),
             crossfade::step::registry(),
-            silent(),
+            events,
         )
         .options(Options {
             check_drift: false,
@@ -304,34 +317,72 @@ impl Lane {
         })
     }
 
-    /// What a row does, from its first call to the end of the direction.
-    pub async fn case(&mut self, there: Option<Row>, back: Option<Row>) -> Result<(), String> {
-        self.journal = Arc::new(Journal::memory());
-        let at_once = there.as_ref().is_some_and(|r| r.way == BACK_AT_ONCE);
-        self.there(there)
+    /// One way there and back, with at most one fault in each step of each direction.
+    pub async fn case(&mut self, there: Vec<Row>, back: Vec<Row>) -> Result<(), String> {
+        self.begin();
+        let at_once = there.iter().any(|r| r.way == BACK_AT_ONCE);
+        let forward = self.go(there, "migrated", async |engine: &Engine| {
+            engine.forward(None).await.map_err(|e| e.to_string())
+        });
+        forward
             .await
             .map_err(|e| format!("on the way there: {e}"))?;
         if !at_once {
             self.is_complete().await?;
         }
-        self.back(back)
-            .await
-            .map_err(|e| format!("on the way back: {e}"))?;
+        let home = self.go(back, "restored", async |engine: &Engine| {
+            engine.rollback(None).await.map_err(|e| e.to_string())
+        });
+        home.await.map_err(|e| format!("on the way back: {e}"))?;
         self.is_clean().await
     }
 
-    pub async fn there(&mut self, row: Option<Row>) -> Result<(), String> {
-        self.go(row, "migrated", async |engine: &Engine| {
-            engine.forward(None).await.map_err(|e| e.to_string())
-        })
-        .await
+    /// The calls of an undisturbed way there and back, by step. Steps run one after the other.
+    pub async fn undisturbed(&mut self) -> (Calls, Calls) {
+        self.begin();
+        let there = self.recorded(async |engine: &Engine| engine.forward(None).await.unwrap());
+        let there = there.await;
+        self.is_complete().await.unwrap();
+        let back = self.recorded(async |engine: &Engine| engine.rollback(None).await.unwrap());
+        let back = back.await;
+        self.is_clean().await.unwrap();
+        (there, back)
     }
 
-    pub async fn back(&mut self, row: Option<Row>) -> Result<(), String> {
-        self.go(row, "restored", async |engine: &Engine| {
-            engine.rollback(None).await.map_err(|e| e.to_string())
-        })
-        .await
+    async fn recorded(&self, run: impl AsyncFn(&Engine) -> Outcome) -> Calls {
+        let marks: Arc<Mutex<Vec<(usize, String)>>> = Arc::default();
+        let (strict, seen) = (self.strict.clone(), marks.clone());
+        // Every process proves where it is before its first step.
+        marks
+            .lock()
+            .unwrap()
+            .push((strict.calls().len(), START.into()));
+        let engine = self.engine_with(Arc::new(move |event: &Event| {
+            if let EventKind::StepStarted { step, .. } | EventKind::UndoStarted { step, .. } =
+                &event.kind
+            {
+                seen.lock()
+                    .unwrap()
+                    .push((strict.calls().len(), step.clone()));
+            }
+        }));
+        let outcome = run(&engine).await;
+        assert!(
+            ["migrated", "restored"].contains(&outcome.name()),
+            "{outcome:?}"
+        );
+        let calls = self.strict.calls();
+        let marks = marks.lock().unwrap().clone();
+        let ends = marks.iter().skip(1).map(|(at, _)| *at).chain([calls.len()]);
+        marks
+            .iter()
+            .zip(ends)
+            .map(|((from, step), to)| {
+                let own = calls[*from..to].iter().filter(|c| c.who == self.key);
+                let own = own.map(|c| format!("{}:{}", c.service, c.action)).collect();
+                (step.clone(), own)
+            })
+            .collect()
     }
 
     /// Another run, from the beginning.
@@ -339,28 +390,51 @@ impl Lane {
         self.journal = Arc::new(Journal::memory());
     }
 
-    /// Runs to the end, with a fault on the way; what a stop leaves is taken up by the next process.
+    /// Runs to the end, with one fault in each step that has a row; what a stop or a kill leaves is taken up by the next process.
     async fn go(
         &mut self,
-        row: Option<Row>,
+        rows: Vec<Row>,
         good: &str,
         run: impl AsyncFn(&Engine) -> Result<Outcome, String>,
     ) -> Result<(), String> {
         self.strict.met(&self.key);
-        if let Some(row) = &row {
+        let killing = rows.iter().any(|r| r.kind == FaultKind::NoAnswer);
+        let at_once = rows.iter().any(|r| r.way == BACK_AT_ONCE);
+        let wanted = rows.len();
+        // A step's fault is set when the step begins: so its n-th call is the same call in every run.
+        let waiting: BTreeMap<String, Row> =
+            rows.into_iter().map(|r| (r.step.clone(), r)).collect();
+        let waiting = Arc::new(Mutex::new(waiting));
+        let set: Arc<Mutex<Vec<Row>>> = Arc::default();
+        let events: Events = {
+            let (strict, key) = (self.strict.clone(), self.key.clone());
+            let (waiting, set) = (waiting.clone(), set.clone());
+            Arc::new(move |event: &Event| {
+                let (EventKind::StepStarted { step, .. } | EventKind::UndoStarted { step, .. }) =
+                    &event.kind
+                else {
+                    return;
+                };
+                strict.clear_faults_of(&key);
+                if let Some(row) = waiting.lock().unwrap().remove(step) {
+                    strict.inject(Fault::new("*", "*", row.kind).of(&key).nth(row.nth));
+                    set.lock().unwrap().push(row);
+                }
+            })
+        };
+        if let Some(row) = waiting.lock().unwrap().remove(START) {
             let fault = Fault::new("*", "*", row.kind).of(&self.key).nth(row.nth);
             self.strict.inject(fault);
+            set.lock().unwrap().push(row);
         }
-        let killed = row.as_ref().is_some_and(|r| r.kind == FaultKind::NoAnswer);
-        let mut met = vec![];
-        let mut said = String::new();
-        for _ in 0..3 {
-            let engine = self.engine();
-            let outcome = if killed && met.is_empty() {
+        let mut met: Vec<Met> = vec![];
+        for _ in 0..wanted + 3 {
+            let engine = self.engine_with(events.clone());
+            let outcome = if killing {
                 tokio::select! {
                     outcome = run(&engine) => outcome,
                     struck = self.struck() => {
-                        met = struck;
+                        met.extend(struck);
                         // The engine and all that it had under way are gone at this moment.
                         Err("killed".into())
                     }
@@ -373,35 +447,31 @@ impl Lane {
             let entries = self.journal.entries();
             self.journal = Arc::new(Journal::restart(entries).map_err(|e| e.to_string())?);
             met.extend(self.strict.met(&self.key));
-            let at_once = row.as_ref().is_some_and(|r| r.way == BACK_AT_ONCE) && !met.is_empty();
-            match outcome {
-                Err(why) if at_once && why == "killed" => {
-                    self.strict.clear_faults_of(&self.key);
-                    return Ok(());
+            let done = match outcome {
+                Ok(o) if o.name() == good => true,
+                Err(why) if why == "killed" => at_once,
+                other => return Err(format!("{other:?} after {:?}", set.lock().unwrap().last())),
+            };
+            if done {
+                self.strict.clear_faults_of(&self.key);
+                let set = set.lock().unwrap();
+                let planned: Vec<&str> = set.iter().map(|r| r.action.as_str()).collect();
+                let struck: Vec<String> = met
+                    .iter()
+                    .map(|m| format!("{}:{}", m.service, m.action))
+                    .collect();
+                if planned != struck || set.len() != wanted {
+                    return Err(format!(
+                        "{wanted} faults were meant, {planned:?} were set, {struck:?} struck"
+                    ));
                 }
-                Ok(o) if o.name() == good => {
-                    self.strict.clear_faults_of(&self.key);
-                    return match (&row, met.first()) {
-                        (Some(row), None) => {
-                            Err(format!("call {} was never made: {row:?}", row.nth))
-                        }
-                        (Some(row), Some(m))
-                            if format!("{}:{}", m.service, m.action) != row.action =>
-                        {
-                            Err(format!(
-                                "{row:?} met {m:?}: the calls are not the same in every run"
-                            ))
-                        }
-                        _ => Ok(()),
-                    };
-                }
-                other => said = format!("{other:?}"),
+                return Ok(());
             }
         }
-        Err(said)
+        Err("it never came to an end".into())
     }
 
-    /// Waits until the fault strikes.
+    /// Waits until a fault strikes.
     async fn struck(&self) -> Vec<Met> {
         loop {
             let met = self.strict.met(&self.key);

@@ -18,6 +18,8 @@ mod tests;
 mod trail;
 mod undo;
 
+pub(in crate::step) use settle::admitted;
+
 use super::util::{params, recorded};
 use super::{Cx, Settle, Step, StepResult};
 use crate::world::cloud::{Resource, principal_of};

@@ -259,7 +259,7 @@ async fn absent(cx: &Cx, before: &Before, trail: &Trail, waited: Duration) -> St
 }
 
 /// An access entry takes effect some seconds after EKS shows it: until green lets us in, our own entry is not done.
-async fn admitted(cx: &Cx, resource: &Resource) -> StepResult<Settle> {
+pub(in crate::step) async fn admitted(cx: &Cx, resource: &Resource) -> StepResult<Settle> {
     let Resource::AccessEntry {
         principal: entry, ..
     } = resource

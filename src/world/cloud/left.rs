@@ -33,6 +33,12 @@ fn touched(inventory: &Inventory) -> Value {
     for t in inventory.launch_templates.iter().flatten() {
         by("launch templates", &t.resource.id(), json!(t));
     }
+    for g in inventory.log_groups.iter().flatten() {
+        by("log groups", &g.resource.id(), json!(g));
+    }
+    for b in &inventory.state_bucket {
+        by("state bucket", &b.resource.id(), json!(b));
+    }
     out
 }
 
@@ -48,6 +54,10 @@ pub fn diff(before: &Inventory, after: &Inventory) -> Vec<String> {
         (
             "instance profiles",
             before.instance_profiles.is_some() && after.instance_profiles.is_some(),
+        ),
+        (
+            "log groups",
+            before.log_groups.is_some() && after.log_groups.is_some(),
         ),
     ] {
         if !read {

@@ -191,6 +191,7 @@ pub(super) fn when(at: Option<&aws_sdk_eks::primitives::DateTime>) -> Option<Str
 pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
     match code {
         "" if status >= 500 => Class::Unreachable,
+        "" if status == 403 => Class::Unauthorized,
         // No code at all: an answer of something that is not AWS. Never "not found".
         "" => Class::Internal,
         c if c.starts_with("Throttl") => Class::Throttled,

@@ -48,7 +48,9 @@ pub(super) fn explained(mut error: Error, code: &str, of: &str) -> Error {
 
 /// Whether it is about what the caller may do, not about who it is.
 fn denied(code: &str, message: &str) -> bool {
-    code.starts_with("AccessDenied")
+    // An answer to HEAD has no body, so a 403 has no code.
+    code.is_empty()
+        || code.starts_with("AccessDenied")
         || matches!(
             code,
             "UnauthorizedOperation" | "NotAuthorized" | "AllAccessDisabled"
@@ -100,6 +102,10 @@ fn action_of(of: &str) -> Option<String> {
         ("s3", "ListObjectsV2") => "ListBucket",
         ("s3", "HeadBucket") => "ListBucket",
         ("s3", "HeadObject") => "GetObject",
+        ("s3", "GetBucketEncryption") => "GetEncryptionConfiguration",
+        ("s3", "PutBucketEncryption") => "PutEncryptionConfiguration",
+        ("s3", "GetPublicAccessBlock") => "GetBucketPublicAccessBlock",
+        ("s3", "PutPublicAccessBlock") => "PutBucketPublicAccessBlock",
         (_, name) => name,
     };
     // The SDK's spelling of acronyms is not IAM's.

@@ -15,10 +15,12 @@ mod kubeconfig;
 mod probe;
 mod resolve;
 mod state_store;
+mod terraform;
 mod way;
 
 pub use self::dns::{DEFAULT_ROUTE53_RPS, ROUTE53_RPS};
 pub use self::state_store::read_state_store;
+pub use self::terraform::{FOLDER as TERRAFORM_FOLDER, LiveTerraform};
 pub use super::kube::FIELD_MANAGER;
 
 use crate::error::{Error, Kind, Result};
@@ -74,6 +76,7 @@ pub fn connect(spec: &Spec, base: &Path) -> Result<World> {
         )),
         dns: Arc::new(dns::LiveDns::new(aws.clone())),
         cloud: Arc::new(cloud::LiveCloud::new(aws, spec)),
+        terraform: Arc::new(terraform::LiveTerraform::new(spec, base)),
         data: Arc::new(data::LiveData::new(&spec.data)),
         probe: Arc::new(probe::LiveProbe::new(&spec.probes)?),
         clock: Arc::new(WorldClock),

@@ -128,6 +128,7 @@ impl Twin {
             green: Arc::new(kube::TwinKube::new(self.clone(), Side::Green)),
             dns: Arc::new(self.clone()),
             cloud: Arc::new(self.clone()),
+            terraform: Arc::new(self.clone()),
             data: Arc::new(self.clone()),
             probe: Arc::new(self.clone()),
             clock: Arc::new(self.clone()),

@@ -5,7 +5,7 @@ use aws_sdk_eks::types::{
 };
 
 use crate::strict_bench::{iam, role, trust};
-use crate::world::{code, world};
+use crate::world::{code, token, world};
 
 #[tokio::test]
 async fn access_entries_know_iam_and_keep_the_reserved_names_out() {
@@ -275,4 +275,77 @@ async fn an_entry_does_not_know_a_re_created_role_of_the_same_name() {
         .await
         .expect("entries");
     assert_eq!(entries.access_entries(), [arn]);
+}
+
+// eks.md 3: one association an account, a policy only without session tags; a repeated token is the same association.
+#[tokio::test]
+async fn an_association_is_made_once_a_token_and_narrowed_only_without_session_tags() {
+    let world = world().await;
+    world.cluster("green").await;
+    let role = role(&world.layer.strict, "mailer", "pods.eks.amazonaws.com").await;
+    let associate = |namespace: &str, account: &str| {
+        world
+            .api
+            .create_pod_identity_association()
+            .cluster_name("green")
+            .namespace(namespace)
+            .service_account(account)
+            .role_arn(&role)
+    };
+    let narrow = r#"{"Version":"2012-10-17","Statement":[{"Effect":"Allow","Action":"s3:GetObject","Resource":"*"}]}"#;
+    let (kind, message) = code(associate("platform", "mailer").policy(narrow).send().await);
+    assert_eq!(kind, "InvalidParameterException");
+    assert!(
+        message.contains("disableSessionTags must be true"),
+        "{message}"
+    );
+    let (_, message) = code(associate("Platform", "mailer").send().await);
+    assert!(
+        message.contains("names as Kubernetes takes them"),
+        "{message}"
+    );
+    let once = |account: &str| {
+        associate("platform", account)
+            .policy(narrow)
+            .disable_session_tags(true)
+            .client_request_token(token("association"))
+            .send()
+    };
+    let made = once("mailer").await.expect("made").association;
+    let again = once("mailer").await.expect("the same").association;
+    assert_eq!(made, again);
+    let (kind, _) = code(once("other").await);
+    assert_eq!(
+        kind, "InvalidParameterException",
+        "one token, another account"
+    );
+    let id = made.and_then(|a| a.association_id).expect("id");
+    let described = world
+        .api
+        .describe_pod_identity_association()
+        .cluster_name("green")
+        .association_id(&id)
+        .send()
+        .await
+        .expect("association")
+        .association
+        .expect("association");
+    assert_eq!(
+        (
+            described.namespace(),
+            described.role_arn(),
+            described.policy()
+        ),
+        (Some("platform"), Some(role.as_str()), Some(narrow))
+    );
+    let delete = || {
+        world
+            .api
+            .delete_pod_identity_association()
+            .cluster_name("green")
+            .association_id(&id)
+            .send()
+    };
+    delete().await.expect("deleted");
+    assert_eq!(code(delete().await).0, "ResourceNotFoundException");
 }

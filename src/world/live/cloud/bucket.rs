@@ -37,9 +37,11 @@ impl LiveCloud {
                 return Err(Error::new(
                     Class::Unauthorized,
                     at,
-                    "the bucket exists, and we may not look at it: another account's, or closed to us",
+                    "the bucket exists, and we may not look at it (s3:ListBucket): another account's, or closed to us",
                 )
-                .remedy("give the caller s3:ListBucket on it, or name another bucket"));
+                .remedy(format!(
+                    "give the caller s3:ListBucket on arn:aws:s3:::{name} (`crossfade policy` prints what a run needs), or name another bucket"
+                )));
             }
             Err(e) => return Err(e),
         }

@@ -1,6 +1,7 @@
 //! EKS, IAM and EC2: what exists, what state it is in, how long it takes.
 
 mod make;
+mod terraform;
 mod trouble;
 
 use super::state::{Ev, State, system_objects};
@@ -63,6 +64,7 @@ pub(super) struct CloudState {
     pub inventory: Inventory,
     pub green: String,
     pub things: BTreeMap<String, Thing>,
+    pub terraform: Option<terraform::Started>,
     region: String,
     account: String,
     seed: u64,
@@ -101,6 +103,7 @@ impl CloudState {
             inventory,
             green: spec.green.name.clone(),
             things: BTreeMap::new(),
+            terraform: None,
             seed: options.seed,
             trouble: Default::default(),
         }
