@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use crossfade::edns::{heritage_value, switch};
-use crossfade::object::{ObjectId, Side};
+use crossfade::object::ObjectId;
 use crossfade::plan::model::{Plan, StepSpec};
 use crossfade::snapshot::model::{Snapshot, ZoneRecords};
 use crossfade::spec::model::Spec;
@@ -227,7 +227,6 @@ impl Company {
             clock: Arc::new(crossfade::world::live::WorldClock),
             ..rest
         };
-        let _ = world.kube(Side::Blue);
         Cx {
             world,
             plan: self.plan.clone(),
