@@ -32,7 +32,7 @@ async fn main() {
     let step = company.step();
     let began = Instant::now();
     let (before, after) = drive(&cx, step.as_ref()).await;
-    let took = seconds(began);
+    let took = began.elapsed().as_secs_f64();
     other.abort();
     let needed = Needed::of(2 * names + 2, 3 * names + 2, &changes_of(&before, &after));
     needed.print();

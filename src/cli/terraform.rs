@@ -191,7 +191,7 @@ pub fn pin(folder: &PlanFolder, plan: &Plan) -> Result<Option<Planned>> {
         let job = job(
             plan,
             &crate::engine::run_id_of(plan),
-            &crate::step::principal(&who.arn),
+            &crate::world::cloud::principal_of(&who.arn),
         );
         let planned = match world.terraform.pinned(&job).await? {
             Some(planned) => planned,

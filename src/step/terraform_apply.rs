@@ -3,11 +3,12 @@
 //! Terraform is started and then watched: it outlives a crossfade that is killed. What it had not done is found by its state, and by looking
 //! for what it made but could not write down any more. Undo destroys the addresses that this run created and nothing else.
 
-use super::cloud_ensure::{admitted, principal};
+use super::cloud_ensure::admitted;
 use super::util::{params, recorded, refused};
 use super::{Cx, Settle, Step, StepError, StepResult};
 use crate::plan::diff;
 use crate::terraform::{Known, Made, Purpose, address, import_id, render};
+use crate::world::cloud::principal_of;
 use crate::world::cloud::{Found, Resource, Status};
 use crate::world::terraform::{Change, Doing, Job, Kept, Planned, What};
 use crate::world::{Class, Error};
@@ -57,7 +58,7 @@ impl Fill {
         let who = cx.world.cloud.identity().await?;
         let mut known = vec![
             ("${account}".to_string(), who.account.clone()),
-            ("${caller}".to_string(), principal(&who.arn)),
+            ("${caller}".to_string(), principal_of(&who.arn)),
         ];
         let green = Resource::named_cluster(&cx.plan.target.cluster.name);
         if let Some(found) = cx.world.cloud.find(&green).await? {
@@ -161,7 +162,7 @@ pub fn only_creates(planned: &Planned) -> StepResult<()> {
 impl Apply {
     async fn job(&self, cx: &Cx) -> StepResult<Job> {
         let who = cx.world.cloud.identity().await?;
-        let job = job(&cx.plan, &cx.run, &principal(&who.arn));
+        let job = job(&cx.plan, &cx.run, &principal_of(&who.arn));
         let ids: BTreeSet<String> = job.resources.iter().map(|(_, r)| r.id()).collect();
         match self.resources.iter().find(|r| !ids.contains(&r.id())) {
             None => Ok(job),

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use crossfade::edns::{heritage_value, switch};
-use crossfade::object::{ObjectId, Side};
+use crossfade::object::ObjectId;
 use crossfade::plan::model::{Plan, StepSpec};
 use crossfade::snapshot::model::{Snapshot, ZoneRecords};
 use crossfade::spec::model::Spec;
@@ -15,7 +15,7 @@ use crossfade::world::{Class, Error, Result as WorldResult, World};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use testkit::strict::Strict;
 
 const BLUE_IP: &str = "203.0.113.10";
@@ -227,7 +227,6 @@ impl Company {
             clock: Arc::new(crossfade::world::live::WorldClock),
             ..rest
         };
-        let _ = world.kube(Side::Blue);
         Cx {
             world,
             plan: self.plan.clone(),
@@ -368,8 +367,4 @@ pub fn tenant(dns: Arc<dyn Dns>, per_second: f64) -> tokio::task::JoinHandle<()>
             let _ = dns.in_sync("C0").await;
         }
     })
-}
-
-pub fn seconds(since: Instant) -> f64 {
-    since.elapsed().as_secs_f64()
 }

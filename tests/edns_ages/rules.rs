@@ -130,7 +130,7 @@ async fn dns_rule_07_after_the_handover_a_resurrected_blue_of_each_age_changes_n
         b.objects(&company(GREEN_IP, GREEN_LB));
         b.change(&handover(&b, &args).await).await;
         let after = b.records().await;
-        for t in after.iter().filter_map(|r| switch::owner_of(r)) {
+        for t in after.iter().filter_map(switch::owner_of) {
             assert_ne!(
                 t, "shop-blue",
                 "{version}: a variant still carries blue's id"

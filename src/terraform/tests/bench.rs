@@ -32,6 +32,9 @@ impl Cloud for Account {
     async fn identity(&self) -> Result<CloudIdentity> {
         Ok(self.identity.clone())
     }
+    async fn assumable(&self, _: &str) -> Result<Option<String>> {
+        Ok(None)
+    }
     async fn find(&self, resource: &Resource) -> Result<Option<Found>> {
         let things = self.things.lock().unwrap();
         let mut attributes: BTreeMap<String, String> = BTreeMap::new();
@@ -140,7 +143,7 @@ impl Terraform for OnData {
         let doing = self.inner.doing(&self.job(job), sha256).await?;
         if !matches!(doing, Doing::Running(_)) {
             let state = self.state(job).await?;
-            let caller = crate::step::principal(&self.account.identity.arn);
+            let caller = crate::world::cloud::principal_of(&self.account.identity.arn);
             let mut things = self.account.things.lock().unwrap();
             for (address, r) in &job.resources {
                 let id = filled(r, &caller).id();
@@ -204,7 +207,7 @@ pub async fn bench(script: Option<&str>) -> Option<Bench> {
         tags: BTreeMap::new(),
         parts: None,
     }];
-    let caller = crate::step::principal(&identity.arn);
+    let caller = crate::world::cloud::principal_of(&identity.arn);
     let account = Arc::new(Account {
         identity,
         ..Account::default()

@@ -36,7 +36,7 @@ fn touched(inventory: &Inventory) -> Value {
     for g in inventory.log_groups.iter().flatten() {
         by("log groups", &g.resource.id(), json!(g));
     }
-    for b in &inventory.state_bucket {
+    if let Some(b) = &inventory.state_bucket {
         by("state bucket", &b.resource.id(), json!(b));
     }
     out
