@@ -150,7 +150,7 @@ fn subjects(plan: &Plan) -> Vec<Subject> {
         .map(|r| (r.id.as_str(), r.state))
         .collect();
     for step in &plan.steps {
-        if step.kind == "access.prove" {
+        if matches!(step.kind.as_str(), "access.assume" | "access.prove") {
             for p in step.params["principals"].as_array().into_iter().flatten() {
                 out.push(Subject::Principal(
                     p.as_str().unwrap_or_default().to_string(),

@@ -175,7 +175,16 @@ fn behind_eks(state: &State, req: &Req, body: &Value) -> Vec<Need> {
                 );
             }
             if body["launchTemplate"].is_object() {
-                out.push(Need::new("ec2:RunInstances", "*"));
+                // Whose template it is stands in the request's context, as with every RunInstances from a template.
+                let template = &body["launchTemplate"];
+                let id = text(template, "id").or(text(template, "name")).unwrap_or("*");
+                out.push(Need::new("ec2:RunInstances", "*").with(
+                    "ec2:LaunchTemplate",
+                    format!(
+                        "arn:aws:ec2:{}:{}:launch-template/{id}",
+                        state.config.region, state.config.account
+                    ),
+                ));
             }
         }
         "CreateAddon" | "UpdateAddon" => {
