@@ -177,7 +177,9 @@ fn behind_eks(state: &State, req: &Req, body: &Value) -> Vec<Need> {
             if body["launchTemplate"].is_object() {
                 // Whose template it is stands in the request's context, as with every RunInstances from a template.
                 let template = &body["launchTemplate"];
-                let id = text(template, "id").or(text(template, "name")).unwrap_or("*");
+                let id = text(template, "id")
+                    .or(text(template, "name"))
+                    .unwrap_or("*");
                 out.push(Need::new("ec2:RunInstances", "*").with(
                     "ec2:LaunchTemplate",
                     format!(
