@@ -3,9 +3,10 @@
 //! The first asks in preflight whether the caller can act as each admin role at all: when not, the run stops before anything is made. The
 //! second shows green a token of each, after the entries stand and before anything else is built on them.
 
-use super::util::{params, refused};
+use super::util::params;
 use super::{Cx, Settle, Step, StepResult};
 use crate::world::kube::Admission;
+use crate::world::{Class, Error};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -37,15 +38,16 @@ impl Step for Assume {
     async fn observe(&self, cx: &Cx) -> StepResult<Value> {
         for p in &self.0.principals {
             if let Some(why) = cx.world.cloud.assumable(p).await? {
-                return Err(refused(
+                // Who may not is told as everywhere, with its exit code: a right is missing, nothing is wrong with the plan.
+                return Err(Error::new(
+                    Class::Unauthorized,
                     format!("access-proof/{p}"),
-                    format!(
-                        "the caller cannot act as this admin, so nobody could prove that it gets into green: {why}"
-                    ),
-                    format!(
-                        "let the caller do sts:AssumeRole on it (in its trust policy and in the caller's own; `crossfade policy` prints that), or take its proof out of the run by a waiver of IAM-07 for the object access-proof/{p}, with the reason; then plan and review again. Nothing was written"
-                    ),
-                ));
+                    format!("the caller cannot act as this admin, so nobody could prove that it gets into green: {why}"),
+                )
+                .remedy(format!(
+                    "let the caller do sts:AssumeRole on {p} (in its trust policy and in the caller's own; `crossfade policy` prints that), or take its proof out of the run by a waiver of IAM-07 for the object access-proof/{p}, with the reason; then plan and review again. Nothing was written"
+                ))
+                .into());
             }
         }
         Ok(json!({ "principals": self.0.principals }))

@@ -167,6 +167,12 @@ impl Company {
                 |t| matches!(&t.resource, Resource::LaunchTemplate { name, .. } if ours(name)),
             );
         }
+        if let Some(groups) = &mut inventory.log_groups {
+            let own = format!("/aws/eks/{}/", self.green);
+            groups.retain(
+                |g| matches!(&g.resource, Resource::LogGroup { name, .. } if name.starts_with(&own)),
+            );
+        }
         inventory.policies = None;
         inventory.oidc_providers.clear();
         serde_json::to_value(inventory).unwrap()

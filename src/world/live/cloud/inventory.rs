@@ -70,9 +70,17 @@ impl LiveCloud {
             instance_profiles: Some(iam.instance_profiles),
             oidc_providers: read_providers(&iam_client).await?,
             clusters: read_clusters(&eks_client, vpc_id.as_deref()).await?,
-            launch_templates: super::template::read_all(&ec2_client).await?,
             ..Inventory::default()
         };
+        match super::template::read_all(&ec2_client).await {
+            Ok(templates) => inventory.launch_templates = Some(templates),
+            // Not read, and said so: never "there is none".
+            Err(e) if e.class == Class::Unauthorized => {
+                let why = format!("{}: {}", e.at, e.message);
+                inventory.not_read.insert("launchTemplates".into(), why);
+            }
+            Err(e) => return Err(e),
+        }
         super::capacity::read(&ec2_client, vpc_id.as_deref(), kops_cluster, &mut inventory).await;
         self.read_offers(&eks_client, &mut inventory).await;
         Ok(inventory)

@@ -174,8 +174,8 @@ fn template_of(version: &ec2::LaunchTemplateVersion, tags: BTreeMap<String, Stri
     }
 }
 
-/// All templates of the account with their default versions; `None` when we may not look.
-pub(super) async fn read_all(client: &aws_sdk_ec2::Client) -> Result<Option<Vec<Existing>>> {
+/// All templates of the account with their default versions.
+pub(super) async fn read_all(client: &aws_sdk_ec2::Client) -> Result<Vec<Existing>> {
     let mut tags: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     let mut pages = client
         .describe_launch_templates()
@@ -188,7 +188,6 @@ pub(super) async fn read_all(client: &aws_sdk_ec2::Client) -> Result<Option<Vec<
                 let own = tag_map(t.tags().iter().map(|t| (t.key(), t.value())));
                 tags.insert(t.launch_template_id().unwrap_or_default().into(), own);
             }
-            Err(e) if e.class == Class::Unauthorized => return Ok(None),
             Err(e) => return Err(e),
         }
     }
@@ -206,12 +205,11 @@ pub(super) async fn read_all(client: &aws_sdk_ec2::Client) -> Result<Option<Vec<
                 let own = tags.remove(v.launch_template_id().unwrap_or_default());
                 out.push(template_of(&v, own.unwrap_or_default()));
             }
-            Err(e) if e.class == Class::Unauthorized => return Ok(None),
             Err(e) => return Err(e),
         }
     }
     out.sort_by_key(|e| e.resource.id());
-    Ok(Some(out))
+    Ok(out)
 }
 
 impl LiveCloud {
