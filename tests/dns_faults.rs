@@ -247,10 +247,13 @@ async fn dns_trap_25_a_throttling_storm_in_the_middle_of_the_handover_passes() {
     company.promises("after the storm");
 }
 
+/// What somebody does before the n-th call.
+type Before = (usize, Box<dyn FnOnce() + Send>);
+
 /// Route 53 with somebody who acts right before the n-th batch of ours.
 struct Meddled {
     inner: Arc<dyn Dns>,
-    before: Mutex<Option<(usize, Box<dyn FnOnce() + Send>)>>,
+    before: Mutex<Option<Before>>,
 }
 
 #[async_trait]

@@ -218,7 +218,7 @@ fn lines(value: &Expr) -> Vec<String> {
         },
         Expr::List(items) if items.is_empty() => vec!["[]".into()],
         Expr::List(items) => {
-            let all: Vec<Vec<String>> = items.iter().map(|i| lines(i)).collect();
+            let all: Vec<Vec<String>> = items.iter().map(lines).collect();
             let width: usize = all.iter().map(|l| l[0].chars().count() + 2).sum();
             if all.iter().all(|l| l.len() == 1) && (width <= INLINE || all.len() == 1) {
                 let one: Vec<String> = all.into_iter().flatten().collect();

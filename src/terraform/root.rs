@@ -131,11 +131,10 @@ fn main_file(plan: &Plan, rendered: &[Resource], files: &mut BTreeMap<String, St
         if let Resource::Role { name, path, .. } = r {
             let path = path.as_deref().unwrap_or("/");
             let place = (imports::module(r), name.clone());
-            for account in [Some("${account}"), plan.basis.account.as_deref()] {
-                if let Some(account) = account {
-                    let arn = format!("arn:{partition}:iam::{account}:role{path}{name}");
-                    names.roles.insert(arn, place.clone());
-                }
+            let account = plan.basis.account.as_deref();
+            for account in [Some("${account}"), account].into_iter().flatten() {
+                let arn = format!("arn:{partition}:iam::{account}:role{path}{name}");
+                names.roles.insert(arn, place.clone());
             }
         }
     }

@@ -20,11 +20,10 @@ fn run(i: &Input, r: &mut Report) {
     for (object, _) in i.instances {
         // One that an operator makes is a child, and not among the objects that are judged.
         let child = || {
-            let all = i.snapshot.blue.objects.iter();
-            all.filter(|o| {
+            let mut all = i.snapshot.blue.objects.iter();
+            all.rfind(|o| {
                 crate::object::ObjectId::of(o).is_some_and(|id| id.to_string() == *object)
             })
-            .next_back()
         };
         let Some(o) = i.object(object).map(|o| o.object).or_else(child) else {
             continue;
