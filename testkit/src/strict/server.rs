@@ -35,7 +35,7 @@ where
 {
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (state, host) = (state.clone(), host.clone());
-        async move { aws(request, &state, host.as_deref()).await }
+        async move { aws(request, state, host.as_deref()).await }
     });
     // Errors here are clients that went away, or injected lost replies: the call log has what matters.
     let _ = hyper::server::conn::http1::Builder::new()
@@ -45,7 +45,7 @@ where
 
 async fn aws(
     request: http::Request<Incoming>,
-    state: &State,
+    state: Arc<State>,
     host: Option<&str>,
 ) -> Result<Reply, LostReply> {
     let (parts, body) = request.into_parts();
@@ -69,7 +69,10 @@ async fn aws(
         host.unwrap_or(&named),
         &state.config.region,
     );
-    super::answer(state, req).await
+    // What has reached AWS is done there, whoever dies before the answer.
+    tokio::spawn(async move { super::answer(&state, req).await })
+        .await
+        .unwrap_or(Err(LostReply))
 }
 
 pub async fn serve_proxy(listener: TcpListener, state: Arc<State>) {
@@ -94,7 +97,7 @@ pub async fn serve_proxy(listener: TcpListener, state: Arc<State>) {
 async fn proxy(request: http::Request<Incoming>, state: Arc<State>) -> Result<Reply, LostReply> {
     if request.method() != Method::CONNECT {
         // A client that was given http_proxy as well: absolute-form requests.
-        return aws(request, &state, None).await;
+        return aws(request, state, None).await;
     }
     let host = request.uri().host().unwrap_or("").to_owned();
     if host != "amazonaws.com" && !host.ends_with(".amazonaws.com") {
