@@ -150,6 +150,7 @@ async fn the_table() {
                     rows.into_iter().map(mine).collect()
                 };
                 let (there, back) = (own(there), own(back));
+                let began = Instant::now();
                 if let Err(why) = lane.case(there, back).await {
                     wrong
                         .lock()
@@ -157,6 +158,14 @@ async fn the_table() {
                         .push(format!("{}: {case}\n    {why}", lane.green));
                     // What is left of this case would fail the next ones.
                     break;
+                }
+                let took = began.elapsed();
+                if took > Duration::from_secs(10) {
+                    println!(
+                        "{}: {took:?} for {}",
+                        lane.green,
+                        &case[..case.len().min(200)]
+                    );
                 }
             }
             lane

@@ -430,17 +430,19 @@ impl Lane {
         let mut met: Vec<Met> = vec![];
         for _ in 0..wanted + 3 {
             let engine = self.engine_with(events.clone());
-            let outcome = if killing {
-                tokio::select! {
-                    outcome = run(&engine) => outcome,
-                    struck = self.struck() => {
-                        met.extend(struck);
-                        // The engine and all that it had under way are gone at this moment.
-                        Err("killed".into())
-                    }
+            // A fault costs milliseconds here: whoever waits a minute waits for what never comes.
+            let outcome = tokio::select! {
+                outcome = run(&engine) => outcome,
+                struck = self.struck(), if killing => {
+                    met.extend(struck);
+                    // The engine and all that it had under way are gone at this moment.
+                    Err("killed".into())
                 }
-            } else {
-                run(&engine).await
+                () = tokio::time::sleep(Duration::from_secs(60)) => {
+                    let entries = self.journal.entries();
+                    let last: Vec<String> = entries.iter().rev().take(4).map(|e| format!("{:?}", e.record)).collect();
+                    Err(format!("a minute later it still waits: {last:#?}"))
+                }
             };
             drop(engine);
             // The next process reads the journal anew.

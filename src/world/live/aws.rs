@@ -234,7 +234,12 @@ pub(super) fn class_of(code: &str, message: &str, status: u16) -> Class {
         | "NoSuchPublicAccessBlockConfiguration"
         | "NoSuchTagSet" => Class::NotFound,
         // EKS uses one code for "there is one" and for "busy with another update".
-        "ResourceInUseException" if message.contains("lready exist") => Class::AlreadyExists,
+        // Of an access entry it says "The specified access entry resource is already in use on this cluster".
+        "ResourceInUseException"
+            if message.contains("lready exist") || message.contains("already in use") =>
+        {
+            Class::AlreadyExists
+        }
         "ResourceInUseException"
         | "DeleteConflict"
         | "DependencyViolation"
