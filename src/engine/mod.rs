@@ -29,7 +29,7 @@ pub use run::{LookHook, Moment};
 pub use undo::{UndoPreview, undo_preview};
 
 use crate::error::{Error, Kind, Result};
-use crate::journal::{Journal, JournalError, Record, State, Stuck};
+use crate::journal::{Journal, JournalError, Mode, Record, State, Status, Stuck};
 use crate::object::sha256_hex;
 use crate::plan::model::{Phase, Plan, StepSpec};
 use crate::step::{Cx, Factory, Step, StepError, StepLog};
@@ -224,10 +224,15 @@ impl Engine {
         events: Events,
     ) -> Self {
         let outputs = journal.with_state(|s| {
+            let back = matches!(s.mode, Mode::RollingBack(_));
             s.steps
                 .iter()
-                .filter(|(_, s)| s.status.is_active())
-                .filter_map(|(id, s)| Some((id.clone(), s.after.clone()?)))
+                // On the way back also what the steps that are undone already had given: those that are undone after them reckon with it (how
+                // long caches keep what the handovers wrote), in this process as in the one that died.
+                .filter(|(_, step)| {
+                    step.status.is_active() || (back && step.status == Status::Undone)
+                })
+                .filter_map(|(id, step)| Some((id.clone(), step.after.clone()?)))
                 .collect()
         });
         Engine {

@@ -74,6 +74,8 @@ async fn a_policy_attached_a_moment_ago_is_not_seen_yet_nor_is_a_changed_trust()
     let strict = &world.layer.strict;
     let api = iam(strict);
     strict.iam_delay(DELAY);
+    // The role itself is known by now.
+    tokio::time::sleep(DELAY).await;
     api.attach_role_policy()
         .role_name("cluster")
         .policy_arn("arn:aws:iam::aws:policy/AmazonEKSClusterPolicy")
