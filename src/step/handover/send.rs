@@ -228,10 +228,8 @@ pub(super) async fn back_not_in_sync(cx: &Cx, seen: &Mutex<Seen>) -> StepResult<
                 lost = None;
                 all.push(id);
             }
-            Progress::Sent(ids) => {
-                all.extend(ids);
-                lost = None;
-            }
+            // A batch whose answer was lost is not in sync because a later look finds nothing left to send: only its `Change` says so.
+            Progress::Sent(ids) => all.extend(ids),
             _ => {}
         }
     }
