@@ -362,7 +362,10 @@ impl LiveCloud {
                 if group.is_none() {
                     out.push(passing(what));
                 }
-            } else if tag("cluster.k8s.amazonaws.com/name") == Some(cluster) {
+            } else if tag("cluster.k8s.amazonaws.com/name") == Some(cluster)
+                // The CNI's, of before it tagged them.
+                || text.starts_with("aws-K8S-") && in_group()
+            {
                 out.push(passing(what));
             } else if in_group() {
                 out.push(theirs(what));
