@@ -32,7 +32,6 @@ spec:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "written, not proven yet: it has to run once on a quiet machine"]
 async fn green_nodes_have_the_planned_labels_and_taints_and_the_plans_pods_fit_on_them() {
     let shop = Shop::open().await;
     let headers = [

@@ -28,13 +28,11 @@ const WAYS: [(&str, FaultKind); 4] = [
 ];
 
 #[tokio::test]
-#[ignore = "written, not proven yet: it has to run once on a quiet machine"]
 async fn every_call_of_provision_and_undo_may_fail_in_every_way() {
     in_its_own_process("the_table").await;
 }
 
 #[tokio::test]
-#[ignore = "written, not proven yet: it has to run once on a quiet machine"]
 async fn what_chance_and_other_people_do_to_a_provision_is_waited_for_cured_or_named() {
     in_its_own_process("people_and_chance").await;
 }

@@ -125,7 +125,7 @@ struct ToyKube(Toy, Side);
 #[async_trait]
 impl Kube for ToyKube {
     async fn version(&self) -> Result<KubeVersion> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn identity(&self) -> Result<ClusterIdentity> {
         Ok(ClusterIdentity {
@@ -218,19 +218,19 @@ impl Cloud for Rest {
         })
     }
     async fn assumable(&self, _: &str) -> Result<Option<String>> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn find(&self, _: &Resource) -> Result<Option<Found>> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn create(&self, _: &Resource, _: &str) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn delete(&self, _: &Resource) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn inventory(&self, _: &str) -> Result<Inventory> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
 }
 #[async_trait]
@@ -246,46 +246,46 @@ impl Dns for Rest {
         Ok(vec![])
     }
     async fn change(&self, _: &str, _: &[Change], _: &str) -> Result<String> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn in_sync(&self, _: &str) -> Result<bool> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
 }
 #[async_trait]
 impl Data for Rest {
     async fn state(&self, _: &str, _: Side) -> Result<DatabaseState> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn set_writable(&self, _: &str, _: Side, _: bool) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn probe_write(&self, _: &str, _: Side) -> Result<bool> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn start_stream(&self, _: &str, _: Side, _: bool) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn stream(&self, _: &str, _: Side) -> Result<StreamState> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn stop_stream(&self, _: &str, _: Side) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn copy_sequences(&self, _: &str, _: Side) -> Result<()> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn tables(&self, _: &str, _: Side) -> Result<Vec<TableState>> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
 }
 #[async_trait]
 impl Probe for Rest {
     async fn http(&self, _: &HttpProbe) -> Result<HttpAnswer> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
     async fn resolve(&self, _: &str, _: &str) -> Result<DnsAnswer> {
-        unimplemented!("the engine does not ask")
+        unreachable!("the engine does not ask")
     }
 }
 
