@@ -1,17 +1,13 @@
 //! `replay.merge`: what people added to objects that green makes by itself, the service account `default` of each namespace: pull secrets and
 //! annotations are added, nothing is taken away or overwritten (replay.md 24 and 37). Such an object is never created, never deleted.
 
-use super::util::{at, params, recorded, refused};
+use super::util::{at, change, params, recorded, refused};
 use super::{Cx, Settle, Step, StepError, StepResult};
-use crate::object::{self, ObjectId};
 use crate::world::{Class, Error};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Tries when somebody else writes the object at the same time.
-const TRIES: usize = 5;
 
 /// Makes the step.
 pub fn make(value: &Value) -> Result<Box<dyn Step>, String> {
@@ -70,51 +66,11 @@ impl Added {
     }
 }
 
-/// The object on green. A new namespace gets its account a moment after it was made.
-async fn there(cx: &Cx, name: &str, id: &ObjectId) -> StepResult<Value> {
-    match cx.world.green.get(id).await {
-        Ok(Some(there)) => Ok(there),
-        Ok(None) => Err(not_yet(name)),
-        Err(e) if e.class == Class::NotFound => Err(not_yet(name)),
-        Err(e) => Err(e.into()),
-    }
-}
-
+/// A new namespace gets its account a moment after it was made.
 fn not_yet(name: &str) -> StepError {
     Error::new(Class::NotReady, name, "green has not made it yet")
         .remedy("green's controller manager makes it once the namespace stands; if the namespace was listed under workloads.skip, list this account too")
         .into()
-}
-
-/// Changes one object under a precondition, again when somebody else was quicker. `patch` gives the merge patch, or none when there is nothing
-/// to do.
-async fn change(
-    cx: &Cx,
-    name: &str,
-    id: &ObjectId,
-    patch: impl Fn(&Value) -> StepResult<Option<Value>>,
-) -> StepResult<bool> {
-    for _ in 0..TRIES {
-        let there = there(cx, name, id).await?;
-        let Some(mut body) = patch(&there)? else {
-            return Ok(false);
-        };
-        if let Some(meta) = body["metadata"].as_object_mut() {
-            let version = object::resource_version(&there).unwrap_or_default();
-            meta.insert("resourceVersion".into(), json!(version));
-        }
-        match cx.world.green.merge(id, &body).await {
-            Err(e) if e.class == Class::Conflict => {}
-            Err(e) => return Err(e.into()),
-            Ok(_) => return Ok(true),
-        }
-    }
-    Err(Error::new(
-        Class::Unreachable,
-        name,
-        "it keeps changing under our hands",
-    )
-    .into())
 }
 
 /// The list with these names added, or without them.
@@ -150,7 +106,12 @@ impl Step for Merge {
     async fn observe(&self, cx: &Cx) -> StepResult<Value> {
         let mut before = BTreeMap::new();
         for name in &self.objects {
-            let there = there(cx, name, &cx.green_id(name)?).await?;
+            let there = match cx.world.green.get(&cx.green_id(name)?).await {
+                Ok(Some(there)) => there,
+                Ok(None) => return Err(not_yet(name)),
+                Err(e) if e.class == Class::NotFound => return Err(not_yet(name)),
+                Err(e) => return Err(e.into()),
+            };
             let added = Added::of(&cx.target(name)?);
             let now = annotations(&there);
             let mut had = Had::default();
@@ -182,7 +143,7 @@ impl Step for Merge {
         let before: BTreeMap<String, Had> = recorded(&cx.step, before)?;
         for (name, had) in &before {
             let added = Added::of(&cx.target(name)?).beyond(had);
-            change(cx, name, &cx.green_id(name)?, |there| {
+            let found = change(cx.world.green.as_ref(), &cx.green_id(name)?, |there| {
                 let now = annotations(there);
                 let mut missing = Map::new();
                 for (key, value) in &added.annotations {
@@ -204,6 +165,9 @@ impl Step for Merge {
                 Ok(body(missing, secrets))
             })
             .await?;
+            if !found {
+                return Err(not_yet(name));
+            }
         }
         Ok(json!({ "merged": before.len() }))
     }
@@ -218,31 +182,19 @@ impl Step for Merge {
         for (name, had) in &before {
             let added = Added::of(&cx.target(name)?).beyond(had);
             let mut edited = vec![];
-            let id = cx.green_id(name)?;
-            // The namespace may be gone, and the account with it.
-            match cx.world.green.get(&id).await {
-                Ok(None) => continue,
-                Err(e) if e.class == Class::NotFound => continue,
-                Err(e) => return Err(e.into()),
-                Ok(Some(there)) => {
-                    let now = annotations(&there);
-                    edited.extend(
-                        added
-                            .annotations
-                            .iter()
-                            .filter(|(k, v)| now.get(*k).is_some_and(|n| n != *v))
-                            .map(|(k, _)| k.clone()),
-                    );
-                }
-            }
-            change(cx, name, &id, |there| {
+            change(cx.world.green.as_ref(), &cx.green_id(name)?, |there| {
                 let now = annotations(there);
-                let ours: Map<String, Value> = added
-                    .annotations
-                    .iter()
-                    .filter(|(k, v)| now.get(*k) == Some(v))
-                    .map(|(k, _)| (k.clone(), Value::Null))
-                    .collect();
+                let mut ours = Map::new();
+                edited.clear();
+                for (key, value) in &added.annotations {
+                    match now.get(key) {
+                        Some(same) if same == value => {
+                            ours.insert(key.clone(), Value::Null);
+                        }
+                        Some(_) => edited.push(key.clone()),
+                        None => {}
+                    }
+                }
                 let secrets = with_secrets(there, &BTreeSet::new(), &added.pull_secrets);
                 Ok(body(ours, secrets))
             })

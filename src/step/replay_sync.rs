@@ -4,7 +4,7 @@
 //! on green between the look and the write is left and named. New objects are created by `replay.wave` steps that need this one.
 
 use super::replay::mark;
-use super::util::{params, recorded};
+use super::util::{busy, params, recorded};
 use super::{Cx, Settle, Step, StepError, StepResult};
 use crate::drift::{Managers, Op, Path, apply_ops};
 use crate::object::{self, ObjectId};
@@ -99,15 +99,6 @@ fn new_mark(there: &Value, target: &Value) -> Option<Op> {
         value: Some(json!(mark::content(target))),
         was: None,
     })
-}
-
-fn busy(object: &str) -> StepError {
-    Error::new(
-        Class::Unreachable,
-        object,
-        "it keeps changing under our hands",
-    )
-    .into()
 }
 
 /// Where an operation takes its value from: a Secret's is read on blue now, and stays in memory.

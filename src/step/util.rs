@@ -151,6 +151,46 @@ pub fn patch_of(pointer: &str, value: &Value) -> Value {
         )
 }
 
+/// Changes one object under its resourceVersion, read again when somebody else was quicker: controllers touch objects all the time (status).
+/// `patch` gives the merge patch for what is there, or none when nothing is to do. `false` when the object is not there.
+pub async fn change(
+    kube: &dyn Kube,
+    id: &ObjectId,
+    mut patch: impl FnMut(&Value) -> StepResult<Option<Value>>,
+) -> StepResult<bool> {
+    for _ in 0..8 {
+        let there = match kube.get(id).await {
+            Ok(Some(there)) => there,
+            Ok(None) => return Ok(false),
+            Err(e) if e.class == Class::NotFound => return Ok(false),
+            Err(e) => return Err(e.into()),
+        };
+        let Some(mut body) = patch(&there)? else {
+            return Ok(true);
+        };
+        if let Some(version) = object::resource_version(&there) {
+            body["metadata"]["resourceVersion"] = json!(version);
+        }
+        match kube.merge(id, &body).await {
+            Ok(_) => return Ok(true),
+            Err(e) if e.class == Class::Conflict => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Err(busy(&id.to_string()))
+}
+
+/// Somebody else writes an object again and again.
+pub fn busy(object: &str) -> StepError {
+    Error::new(
+        Class::Unreachable,
+        object,
+        "it keeps changing under our hands",
+    )
+    .remedy("find the controller or person that writes it all the time (its managedFields say who), then resume")
+    .into()
+}
+
 /// What [`set`] accepts as the present value.
 pub enum Expect<'a> {
     /// Exactly this; anything else is somebody else's change.
@@ -159,8 +199,8 @@ pub enum Expect<'a> {
     Anything,
 }
 
-/// Compare-and-set of one field. Controllers touch objects all the time (status), so a conflict on resourceVersion only
-/// means: read again. A *value* that is neither the expected nor the wanted one stops.
+/// Compare-and-set of one field. A conflict on resourceVersion only means: read again. A *value* that is neither the expected nor the wanted
+/// one stops.
 pub async fn set(
     kube: &dyn Kube,
     id: &ObjectId,
@@ -168,37 +208,25 @@ pub async fn set(
     expect: Expect<'_>,
     value: &Value,
 ) -> StepResult<()> {
-    for _ in 0..8 {
-        let object = must_get(kube, id).await?;
-        let now = at(&object, pointer);
+    let there = change(kube, id, |object| {
+        let now = at(object, pointer);
         if now == value || (value.is_null() && now.is_null()) {
-            return Ok(());
+            return Ok(None);
         }
-        if let Expect::Value(expected) = expect
-            && now != expected
-        {
-            return Err(StepError::Changed {
+        match expect {
+            Expect::Value(expected) if now != expected => Err(StepError::Changed {
                 object: format!("{id} {pointer}"),
                 expected: expected.to_string(),
                 found: now.to_string(),
-            });
+            }),
+            _ => Ok(Some(patch_of(pointer, value))),
         }
-        let mut body = patch_of(pointer, value);
-        if let Some(version) = object::resource_version(&object) {
-            body["metadata"]["resourceVersion"] = json!(version);
-        }
-        match kube.merge(id, &body).await {
-            Ok(_) => return Ok(()),
-            Err(e) if e.class == Class::Conflict => continue,
-            Err(e) => return Err(e.into()),
-        }
+    })
+    .await?;
+    if there {
+        return Ok(());
     }
-    Err(Error::new(
-        Class::Unreachable,
-        id.to_string(),
-        "it keeps changing under our hands",
-    )
-    .into())
+    must_get(kube, id).await.map(|_| ())
 }
 
 /// The kind as the server serves it in this version, from discovery.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::{Engine, Options, silent};
 use crate::journal::Journal;
-use crate::object::Side;
+use crate::object::{ObjectId, Side};
 use crate::plan::model::{Fate, Phase, Plan, Verdict};
 use crate::rewrite::tests::planned;
 use crate::step::StepLog;
@@ -133,8 +133,8 @@ async fn rule_37_the_account_default_gets_blues_pull_secrets_beside_its_own_and_
     );
     assert!(merged.get("secrets").is_none(), "blue's token stays there");
     assert_eq!(
-        object::uid(&merged),
-        object::uid(&start),
+        crate::object::uid(&merged),
+        crate::object::uid(&start),
         "the same account: pods that use it keep their tokens"
     );
     // Again, as after a crash: no write.
